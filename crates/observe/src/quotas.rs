@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU quotas of the control groups that watched processes are in, versions 1 and 2.
+//! CPU quotas of the watched processes' control groups, versions 1 and 2.
 
 use linerate_machine::{Root, groups};
 use linerate_record::why::Quota;
@@ -30,7 +30,7 @@ fn parse_counts(text: &str) -> Counts {
     counts
 }
 
-/// CPUs that `cpu.max` allows, `20000 100000`; `None` for `max`.
+/// CPUs permitted by `cpu.max`, `20000 100000`; `None` for `max`.
 fn parse_max(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     allowed(quota.parse().ok()?, period.trim().parse().ok()?)
@@ -40,7 +40,7 @@ fn allowed(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// The CPUs that a group may use, if it has a quota.
+/// CPUs that a group may use; `None` without a quota.
 fn quota_of(root: &Root, folder: &str) -> Option<f64> {
     if let Some(text) = root.text(&format!("{folder}/cpu.max")) {
         return parse_max(&text);
@@ -55,18 +55,18 @@ struct Group {
     cpus: f64,
     first: Counts,
     last: Counts,
-    /// Nanoseconds for which it was stopped, by number of the slice.
+    /// Throttled nanoseconds, by slice number.
     throttled_ns: BTreeMap<u32, u64>,
 }
 
-/// The groups with a quota.
+/// Groups with a quota.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     groups: BTreeMap<String, Group>,
 }
 
 impl Quotas {
-    /// Finds the quotas that hold for a process.
+    /// Finds the quotas that apply to a process.
     pub(crate) fn add(&mut self, root: &Root, pid: u32) {
         for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
             let Some(cpus) = quota_of(root, &folder) else { continue };
@@ -82,7 +82,7 @@ impl Quotas {
         }
     }
 
-    /// Reads the groups at the end of a slice.
+    /// Reads the counters of the groups at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {
             let now = counts_of(root, folder);
@@ -92,8 +92,8 @@ impl Quotas {
         }
     }
 
-    /// For how long a quota stopped a process in a slice, all CPUs together: the strictest group,
-    /// since a group that stops stops those within it.
+    /// Throttled time of a process in a slice over all CPUs: that of the strictest group, since
+    /// throttling a group also stops its descendants.
     pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> u64 {
         let groups = self.groups.values().filter(|group| group.pids.contains(&pid));
         groups.filter_map(|group| group.throttled_ns.get(&number)).copied().max().unwrap_or(0)

@@ -194,7 +194,7 @@ impl CostClass {
         Self::Kernel,
     ];
 
-    /// The word for it, in records and in the list of patterns.
+    /// Its keyword in records and in the list of patterns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",

@@ -120,11 +120,11 @@ fn precision(report: &ProfileReport) -> String {
     };
     let width = report.margin().map_or_else(|| ABSENT.to_owned(), percent);
     if needed <= report.samples {
-        return format!("the first share is known to {width} points either way");
+        return format!("the first share is accurate to ±{width} points");
     }
     let seconds = report.elapsed_s * needed as f64 / report.samples.max(1) as f64;
     format!(
-        "the first share is known to {width} points either way; to know it to 1 takes about {} \
+        "the first share is accurate to ±{width} points; ±1 point takes about {} \
          samples (-t {:.0}s)",
         count(needed),
         seconds.ceil()
@@ -174,7 +174,7 @@ fn ties(report: &ProfileReport, style: &Style) -> String {
     let is_tied = ranks.iter().enumerate().any(|(at, rank)| at > 0 && *rank < at + 1);
     match is_tied {
         true => crate::paragraph(
-            "Functions of the same rank cannot be put in order: their intervals overlap.",
+            "Functions of the same rank are tied: their intervals overlap.",
             0,
             style,
         ),
@@ -193,7 +193,7 @@ fn unread(report: &ProfileReport, style: &Style) -> String {
     names.dedup();
     let overhead = match report.observer.as_number() {
         Some(share) => {
-            format!("{} % of a CPU for the profiler itself", three_digits(share * 100.0))
+            format!("{} % of a CPU for `linerate profile` itself", three_digits(share * 100.0))
         }
         None => reason(&report.observer).to_owned(),
     };
@@ -201,7 +201,7 @@ fn unread(report: &ProfileReport, style: &Style) -> String {
     match names.is_empty() {
         true => overhead,
         false => {
-            let names = format!("{}: --details has why", names.join(", "));
+            let names = format!("{}: --details explains why", names.join(", "));
             overhead + &line("not read", &names, style)
         }
     }

@@ -119,7 +119,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
         text += &line(label, fix, style);
     }
     if let Some(workaround) = &finding.workaround {
-        text += &line("or", &format!("{workaround} (hides it, does not remove it)"), style);
+        text += &line("or", &format!("{workaround} (eases the symptom; the cause remains)"), style);
     }
     text + &line("wrong if", &finding.wrong_if, style)
 }
@@ -155,10 +155,10 @@ fn gain_value(percent: &Figure) -> String {
     };
     match (percent.low, percent.high) {
         (_, Some(high)) if is_open(percent) => {
-            format!("anything from none to {:.0} times as much", 1.0 + high / 100.0)
+            format!("anything from 0 % to {:.0} times the rate", 1.0 + high / 100.0)
         }
         (Some(_), None) if is_open(percent) => {
-            "anything from none to many times as much".to_owned()
+            "anything from 0 % to many times the rate".to_owned()
         }
         (Some(low), None) => format!("{} % ({} % or more)", whole(value), whole(low)),
         (Some(low), Some(high)) => {
@@ -261,7 +261,7 @@ fn budget(observation: &Observation) -> Option<String> {
     let bytes = count.bytes? as f64 / count.packets as f64;
     let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
     Some(format!(
-        "{} ns from one packet to the next at {} with {} bytes each",
+        "{} ns per packet at {} with {} bytes each",
         three_digits(ns),
         BitsPerSecond(line),
         three_digits(bytes)
@@ -276,7 +276,7 @@ fn unread(observation: &Observation, style: &Style) -> String {
     let watching = match observation.observer.as_number() {
         Some(share) => line(
             "overhead",
-            &format!("{} % of a CPU for watching", three_digits(share * 100.0)),
+            &format!("{} % of a CPU for `linerate why` itself", three_digits(share * 100.0)),
             style,
         ),
         None => String::new(),
@@ -284,7 +284,8 @@ fn unread(observation: &Observation, style: &Style) -> String {
     match names.is_empty() {
         true => watching,
         false => {
-            watching + &line("not read", &format!("{}: --details has why", names.join(", ")), style)
+            watching
+                + &line("not read", &format!("{}: --details explains why", names.join(", ")), style)
         }
     }
 }
@@ -312,12 +313,12 @@ mod tests {
         };
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
         assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
-        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from none to 22 times as much");
+        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from 0 % to 22 times the rate");
         let open = |low: f64, value: f64| {
             let figure = Figure::exact("percent", value, Tier::Model, "");
             gain_value(&Figure { low: Some(low), ..figure })
         };
         assert_eq!(open(220.0, 3200.0), "3,200 % (220 % or more)");
-        assert_eq!(open(0.0, 3200.0), "anything from none to many times as much");
+        assert_eq!(open(0.0, 3200.0), "anything from 0 % to many times the rate");
     }
 }

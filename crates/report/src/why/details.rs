@@ -143,12 +143,12 @@ fn sockets(observation: &Observation, style: &Style) -> String {
 }
 
 fn events(observation: &Observation, style: &Style) -> String {
-    let mut grid = Grid::new(&["event of the kernel", "only", ">count"]);
+    let mut grid = Grid::new(&["kernel event", "only", ">count"]);
     for event in &observation.events {
         let only = event.filter.clone().unwrap_or_default();
         put(&mut grid, vec![event.event.clone(), only, count(event.count)]);
     }
-    let mut protocols = Grid::new(&["counter of the protocols", ">count"]);
+    let mut protocols = Grid::new(&["protocol counter", ">count"]);
     for (name, value) in &observation.protocols {
         put(&mut protocols, vec![name.clone(), count(*value)]);
     }

@@ -81,7 +81,10 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
     let shown = if detail == Detail::Full { usize::MAX } else { 2 };
     let mut parts: Vec<String> = Vec::new();
     if let Some(rest) = row.unaccounted.filter(|rest| *rest > 0) {
-        parts.push(format!("{} unaccounted for: its ring, which has no counter", count(rest)));
+        parts.push(format!(
+            "{} unaccounted for: lost in its ring, which has no counter",
+            count(rest)
+        ));
     }
     let mut losses: Vec<_> = row.losses.iter().collect();
     losses.sort_by_key(|loss| std::cmp::Reverse(loss.packets));
