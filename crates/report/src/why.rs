@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `linerate why`: the answer, what to do, what would disprove it, then the two
-//! accounts it rests on: packets from layer to layer, and the time of threads.
+//! The report of `linerate why`: the answer, the fix, what would disprove it, then its evidence:
+//! packets layer by layer, and the time budget of threads.
 
 mod details;
 mod packets;
@@ -13,7 +13,7 @@ use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
-/// Why a program is, or is not, at line rate: one screen, or everything.
+/// The report of a diagnosis: one screen, or everything.
 pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
@@ -35,7 +35,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// A line for one window of many: time, rate, what was lost, the finding.
+/// One line per window: time, rate, losses, finding.
 pub fn why_line(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     let Some(first) = report.findings.first() else { return String::new() };
@@ -124,7 +124,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
     text + &line("wrong if", &finding.wrong_if, style)
 }
 
-/// What removing the cause is predicted to bring.
+/// Predicted gain of removing the cause.
 fn gain(finding: &WhyFinding) -> String {
     let percent = &finding.gain.percent;
     let then = finding.gain.then_limited_by.as_deref();
@@ -139,7 +139,7 @@ fn gain(finding: &WhyFinding) -> String {
     }
 }
 
-/// Whether a prediction excludes neither nothing nor a multiple: its middle says nothing then.
+/// Whether a prediction includes both no gain and a multiple: its central value means little then.
 fn is_open(percent: &Figure) -> bool {
     const NOTHING: f64 = 1.0;
     const MULTIPLE: f64 = 300.0;
@@ -168,9 +168,9 @@ fn gain_value(percent: &Figure) -> String {
     }
 }
 
-/// The findings behind the first, a line each.
+/// The other findings, one line each.
 fn others(findings: &[WhyFinding], style: &Style) -> String {
-    /// Lines of them; --details has all.
+    /// Maximum number of lines; --details has all.
     const MOST: usize = 3;
     let one = |finding: &WhyFinding| {
         let text = format!(
@@ -183,7 +183,7 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
-/// Cost of a packet, next to its budget.
+/// Cost per packet, and its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
@@ -202,7 +202,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     text
 }
 
-/// The program's own counters; missing ones are left out.
+/// The program's own counters, without missing ones.
 fn own_counts(program: &ProgramCounts) -> String {
     let unit = &program.unit;
     let main = [
@@ -251,10 +251,9 @@ fn costs(observation: &Observation, packets: f64) -> String {
     format!("{} (packets are {counter})", parts.join(", "))
 }
 
-/// Nanoseconds of a packet at the line, by the mean size of the packets.
+/// Time between packets at line rate for the mean packet size, nanoseconds.
 fn budget(observation: &Observation) -> Option<String> {
-    /// Preamble, start of frame, gap between frames and check sequence (IEEE 802.3), which
-    /// counters of bytes do not have.
+    /// Preamble, start of frame, inter-frame gap and FCS (IEEE 802.3), which byte counters exclude.
     const AROUND_BYTES: f64 = 24.0;
     let line = observation.watched.line_bits_per_s?;
     let count = observation.packets.as_ref().filter(|count| count.packets > 0)?;
@@ -290,7 +289,7 @@ fn unread(observation: &Observation, style: &Style) -> String {
     }
 }
 
-/// Adds a row whose texts are other programs': a line feed in a name is not one of the table.
+/// Adds a row whose texts come from other programs: line feeds in names are escaped.
 fn put(grid: &mut Grid, cells: Vec<String>) {
     grid.row(cells.iter().map(|cell| clean(cell)).collect());
 }

@@ -16,7 +16,7 @@ impl Measure {
             Self::Demand => ("CPU demand: running, runnable, throttled or stolen", "ratio"),
             Self::Busy => ("time working, excluding polling", "ratio"),
             Self::Saturation => ("time working or waiting for a CPU", "ratio"),
-            Self::UsesStack => ("receives through kernel sockets only", "1 is yes"),
+            Self::UsesStack => ("receives through kernel sockets only", "1 = yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
             Self::WaitingPerLoss => ("time waiting for a CPU over share of packets lost", "ratio"),
             Self::MeanWait => ("mean wait for a CPU", "us"),
@@ -39,7 +39,7 @@ impl Measure {
             Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
             Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             Self::SleepsPerPacket => ("sleeps per packet", "1/packet"),
-            Self::Answers => ("connections carry data both ways", "1 is yes"),
+            Self::Answers => ("connections carry data both ways", "1 = yes"),
             Self::WorkingThreads => ("threads with a demand of 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
@@ -81,7 +81,7 @@ impl Measure {
             Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
-            Self::Datagrams => ("uses datagrams or raw frames", "1 is yes"),
+            Self::Datagrams => ("uses datagrams or raw frames", "1 = yes"),
             Self::PacketsPerSqueeze => {
                 ("packets between two early stops of NAPI polling", "packets")
             }
@@ -109,8 +109,8 @@ impl Measure {
             Self::OverlimitsPerPacket => {
                 ("overlimits of the queueing discipline per packet", "ratio")
             }
-            Self::ChecksumOff => ("checksum offload is off", "1 is yes"),
-            Self::SegmentationOff => ("segmentation offload is off", "1 is yes"),
+            Self::ChecksumOff => ("checksum offload is off", "1 = yes"),
+            Self::SegmentationOff => ("segmentation offload is off", "1 = yes"),
             Self::SentBytes => ("sent", "bytes/s"),
             Self::BytesPerSegment => ("bytes per segment", "bytes"),
             Self::ConnectionsPerSecond => ("new connections", "1/s"),

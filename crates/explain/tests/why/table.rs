@@ -56,8 +56,13 @@ fn threshold(condition: &Condition) -> String {
         Bound::AtMost(at) => ("at most", at),
     };
     let (name, unit) = condition.measure.title();
-    let unit = if unit == "ratio" { String::new() } else { format!(" {unit}") };
-    format!("{name} {bound} {at}{unit} ({})", condition.source)
+    let condition_text = match (unit, condition.bound) {
+        ("1 = yes", Bound::AtLeast(_)) => format!("{name}: yes"),
+        ("1 = yes", Bound::AtMost(_)) => format!("{name}: no"),
+        ("ratio", _) => format!("{name} {bound} {at}"),
+        _ => format!("{name} {bound} {at} {unit}"),
+    };
+    format!("{condition_text} ({})", condition.source)
 }
 
 fn row(rule: &Rule) -> String {
