@@ -35,7 +35,7 @@ after 9,600; programs with phases take more. The report says how many this progr
   linerate profile --json PID | jq '.summary.functions[0]'
 
 A command keeps its standard output; the report goes to stderr, or to the file of -o. The command
-gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if there was nothing to sample.";
+gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
 
 /// Samples per second and thread: no multiple of the rates of timers.
 const RATE: u64 = 999;

@@ -169,8 +169,8 @@ fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
 }
 
-/// Rate limit of a discipline, bytes per second. For htb, the sum of the ceilings of its outermost
-/// classes.
+/// Rate limit of a discipline, bytes per second. For htb, the sum of the maximum rates of its
+/// outermost classes.
 fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
     if qdisc.kind != "htb" {
         return qdisc.rate;

@@ -218,7 +218,7 @@ impl<'a> Facts<'a> {
     /// call, so a polling thread makes many per packet, and they take much of its time. `kernel` is
     /// the kernel share of its CPU time.
     fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
-        /// Minimum kernel share of a thread that polls by calls: such loops spend half or more there.
+        /// Minimum kernel share of a thread that polls by calls: such loops reach half or more.
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;

@@ -80,7 +80,8 @@ fn row(rule: &Rule) -> String {
 /// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
 #[test]
 fn the_page_lists_every_rule_with_its_thresholds() {
-    let head = "\n| finding | conditions: value and threshold (reason for the threshold) | explained by | do |\n\
+    let head = "\n| finding | conditions: value and threshold (reason for the threshold) \
+                | explained by | do |\n\
                 |---|---|---|---|\n";
     let table = head.to_owned() + &rules().map(row).collect::<String>() + "\n";
     let page = std::fs::read_to_string(PAGE).expect("docs/commands/why.md");
