@@ -21,11 +21,11 @@ use std::time::Duration;
 
 const AFTER: &str = "\
 Samples are of cycles where there is a PMU, of CPU time (cpu-clock) elsewhere, and with --period.
-Any user may sample processes of their own in user mode; root sees the kernel, too. All threads are
-sampled, those that start later, and child processes. Callers are found by frame pointers
-(-fno-omit-frame-pointer); shares of functions do not depend on them.
+Any user can sample their own processes in user mode; root also sees the kernel. All threads are
+sampled, including those that start later and those of child processes. Callers are found by frame
+pointers (-fno-omit-frame-pointer); shares of functions do not depend on them.
 
-How long to sample: a share of 50 % is known to 3 points either way after 1,100 samples, to 1 point
+How long to sample: a share of 50 % is accurate to ±3 points after 1,100 samples, to ±1 point
 after 9,600; programs with phases take more. The report says how many this program takes. Examples:
 
   linerate profile $(pidof dpdk-testpmd)
@@ -34,12 +34,12 @@ after 9,600; programs with phases take more. The report says how many this progr
   linerate profile --iface eth0 $(pidof receiver)
   linerate profile --json PID | jq '.summary.functions[0]'
 
-A command keeps its standard output; the report goes to stderr then, or where -o says. It is ended
-with the window (SIGTERM). Exit status: 0 with a profile, 2 when there was nothing to sample.";
+A command keeps its standard output; the report goes to stderr, or to the file of -o. The command
+gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
 
 /// Samples per second and thread: no multiple of the rates of timers.
 const RATE: u64 = 999;
-/// Long enough for a share to be known to some 1.5 points.
+/// Long enough for a share to be accurate to about ±1.5 points.
 const WINDOW_S: f64 = 5.0;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) struct ProfileArgs {
     /// Sample these processes and their descendants
     #[arg(value_name = "PID", value_parser = pid)]
     pids: Vec<u32>,
-    /// Start this command, sample it, and end it with the window
+    /// Start this command, sample it, and end it after the window
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
     /// Sample the processes of this name
@@ -73,7 +73,7 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
     )]
     period: Option<u64>,
-    /// Divide the cost of functions by the packets of this interface of the program's namespace
+    /// Report cost per packet, with packets of this interface of the program's namespace
     #[arg(long = "iface", value_name = "IF")]
     interface: Option<String>,
     /// Write the result to this file; - is stdout

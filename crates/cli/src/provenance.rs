@@ -31,7 +31,7 @@ pub(crate) fn without_ticks() -> Provenance {
 /// Share of CPU time of `cpus` used by other programs; `None` if the system does not report it.
 /// Sleeps briefly.
 pub(crate) fn others(cpus: &[u32]) -> Option<Figure> {
-    const METHOD: &str = "the kernel's CPU accounting over 150 ms before the measurement";
+    const METHOD: &str = "kernel CPU accounting over 150 ms before the measurement";
     let load = other_load(cpus, WATCH).ok()?;
     Some(Figure::number("ratio", load, Tier::Sw, METHOD))
 }

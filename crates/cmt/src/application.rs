@@ -68,7 +68,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The word for it in files.
+    /// Its keyword in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Given => "given",

@@ -6,7 +6,7 @@
 //! | `l1d_misses` | a portable name | the processor's table |
 //! | `l1d_cache_refill` | the processor's own name, in any case | the processor's table |
 //! | `L1-dcache-loads` | a generalised event of the kernel | the kernel |
-//! | `context_switches` | an event of the kernel itself | the table `software` |
+//! | `context_switches` | a software event of the kernel | the table `software` |
 //! | `r1a8` | a code of the processor, in hex | the user |
 //! | `cpu/event=0x3c,umask=0x1/`, `power/energy-pkg/` | an event of a unit | files of the unit |
 //! | `net:netif_rx` | a tracepoint | tracefs |

@@ -70,7 +70,7 @@ fn of_run(run: &RunReport, text: &mut String) {
     }
 }
 
-/// Threads of one name are one.
+/// Threads of the same name are merged.
 fn of_profile(report: &ProfileReport, text: &mut String) {
     let mut stacks = BTreeMap::<String, u64>::new();
     for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
@@ -90,7 +90,7 @@ fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     }
 }
 
-/// The name of a frame, without characters that separate frames or end a line.
+/// Frame name without characters that separate frames or end a line.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

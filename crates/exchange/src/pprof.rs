@@ -76,7 +76,7 @@ fn profile(report: &ProfileReport, unix_s: u64) -> Message {
     profile
 }
 
-/// The numbers of the locations of a call path, the function that ran first.
+/// Location IDs of a call path, innermost function first.
 fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     let mut next = Some(node);
@@ -87,7 +87,7 @@ fn locations(report: &ProfileReport, node: usize) -> Vec<u64> {
     numbers
 }
 
-/// Adds files, functions, and a location for each of these. Numbers begin with 1.
+/// Adds files and functions, and one location per function. IDs start at 1.
 fn add_functions(report: &ProfileReport, texts: &mut Texts, profile: &mut Message) {
     let mut files = HashMap::<&str, u64>::new();
     for FunctionCost { module, .. } in &report.functions {
@@ -124,7 +124,7 @@ fn value_type(texts: &mut Texts, kind: &str, unit: &str) -> Message {
     message
 }
 
-/// The texts of a profile by number; the first is empty.
+/// String table of a profile; the first string is empty.
 struct Texts {
     all: Vec<String>,
     numbers: HashMap<String, u64>,

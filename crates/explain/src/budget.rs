@@ -155,9 +155,9 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)
 }
 
-/// Bits per second of the line of a run's path, to three digits, as lines have them: the frames
-/// that were taken are not quite those that the rate of the line was reckoned for. `None` without a
-/// line or without packets.
+/// Line rate of a run's path in bits per second, rounded to three digits: the mean frame size of
+/// the measured packets differs slightly from that used to compute the rate. `None` without a line
+/// or without packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;
@@ -243,9 +243,8 @@ mod tests {
         assert_eq!(row.ceilings.issue_packets_per_s, None, "the cost of a packet is not given");
     }
 
-    /// 9.6 thousand million instructions per second, says table 10-1.
-    /// Its interfaces are on the chip: the way to cards, which figure 10-5 draws, bounds none of
-    /// them.
+    /// Table 10-1 states 9.6 thousand million instructions per second. Its interfaces are on the
+    /// chip and are not limited by the I/O bus of figure 10-5.
     #[test]
     fn pci_express_is_no_bound_of_interfaces_on_the_chip() {
         let t2 = Processor::named("t2").expect("it is built in");

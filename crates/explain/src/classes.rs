@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of work of functions, by patterns of their names and files: data/cost-classes.txt.
+//! Classifies functions by kind of work, from patterns of their names and files:
+//! data/cost-classes.txt.
 
 use linerate_record::profile::CostClass;
 use std::sync::LazyLock;
 
 const LIST: &str = include_str!("../data/cost-classes.txt");
-/// The file of functions of the kernel.
+/// File name of kernel functions.
 const KERNEL: &str = "kernel";
-/// Endings that compilers add to the name of a part or a copy of a function.
+/// Suffixes that compilers add to names of outlined or cloned functions.
 const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", "@@"];
 
-/// A line of the list.
+/// One pattern of the list.
 struct Rule {
     class: CostClass,
     file: File,
     patterns: Vec<Pattern>,
 }
 
-/// Where a function has to be.
+/// File that a function must belong to.
 enum File {
     Kernel,
     User,
@@ -94,7 +95,7 @@ mod tests {
         assert!(CostClass::ALL.iter().all(|class| *class == Program || has_rule(class)));
     }
 
-    /// Names as /proc/kallsyms of Linux 6.18 and 6.1 has them.
+    /// Names as in /proc/kallsyms of Linux 6.18 and 6.1.
     #[test]
     fn functions_of_the_kernel_have_their_kind() {
         let real: [(CostClass, &[&str]); 14] = [

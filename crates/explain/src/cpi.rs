@@ -52,12 +52,12 @@ pub struct EventCost {
     pub is_miss: bool,
 }
 
-/// Above its limit by up to this factor, the rule of a processor does not apply: the document has
-/// "considerably higher" for memory-bound strands, and no number. A fifth is this project's.
+/// Up to this factor above its limit, the processor's rule does not decide: the document calls CPI
+/// values "considerably higher" memory-bound, without a number. A fifth is this project's choice.
 const NEAR_LIMIT: f64 = 1.2;
 
-/// The share of the cycles that decides without a rule: more than half exceeds everything else
-/// together.
+/// Share of the cycles that decides without a processor rule: more than half outweighs all other
+/// causes together.
 const HALF: f64 = 0.5;
 
 /// The events of a processor with their costs according to its latencies; `None` if it has no
@@ -323,7 +323,8 @@ mod tests {
         assert!(by_cause(&absent, &[], &t1()).is_none());
     }
 
-    /// An upper bound that excludes misses names them, so that it is not mistaken for one on all.
+    /// An upper bound that excludes some misses names them, so that it is not mistaken for a bound
+    /// on all.
     #[test]
     fn misses_that_were_not_counted_are_named() {
         let (some, none) = (figure(9.44), figure(0.0));
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
     }
 
-    /// Levels at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
+    /// Levels at 4, 16, 48 and 400 cycles, a tenth of that for overlapping loads; 4 GHz.
     #[test]
     fn the_profile_of_a_machine_bounds_what_misses_cost() {
         let mut memory = crate::memory_report::report();
@@ -389,8 +390,8 @@ mod tests {
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
     }
 
-    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 where
-    /// they overlap.
+    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 if they
+    /// overlap.
     #[test]
     fn evidence_decides_without_a_rule() {
         let cost = |event: &str, most, least| EventCost {

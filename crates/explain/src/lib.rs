@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers from a record.
 //!
-//! [`questions`] answers what people ask when packet software misses line rate, from the record of
-//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] computes
-//! the per-packet budget at line rate, [`cpi`] where the cycles of an instruction may have gone.
-//! [`classes`] knows the kinds of work of functions. [`why`] says what limits a program that was
-//! observed from outside.
+//! [`questions`] answers common questions about missed line rate from the record of a run, a tune
+//! or an import. Two of its building blocks are useful on their own: [`budget`] computes the
+//! per-packet budget at line rate, and [`cpi`] attributes the cycles per instruction to causes.
+//! [`classes`] maps functions to kinds of work. [`why`] diagnoses what limits a program observed
+//! from outside.
 //!
 //! Not here: other mappings (`linerate-plan`), simulated processors (`linerate-cmt`), printing.
 

@@ -33,22 +33,24 @@ use self::rules::{Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, Observation, WhyFinding};
 
-/// A rule that holds for a subject.
+/// A rule that applies to a subject.
 struct Held<'a> {
     rule: &'static Rule,
     subject: Subject<'a>,
     gain: Option<Estimate>,
 }
 
-/// A rule whose symptoms hold and part of whose evidence was not read.
+/// A rule whose symptoms are present, but part of whose evidence could not be read.
 #[derive(Clone, Copy, Debug)]
 struct Suspect {
     rule: &'static Rule,
 }
 
-/// Gains below this are within what a rate varies from one minute to the next, percent.
+/// Minimum gain of a finding in percent: smaller ones are within the variation of a rate from one
+/// minute to the next.
 const WORTH_PERCENT: f64 = 2.0;
-/// The same where packets are lost: each that arrives is a gain, as far as counters tell.
+/// The same for causes that lose packets: every delivered packet is a gain, within the accuracy of
+/// counters.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
 /// Findings from an observation, largest gain first; never empty.
@@ -69,7 +71,7 @@ pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     findings
 }
 
-/// The rules that hold, the largest gain first, each cause once; and the suspects.
+/// The rules that apply, largest gain first, each cause once; and the suspects.
 fn judge<'a>(facts: &Facts<'a>) -> (Vec<Held<'a>>, Vec<Suspect>) {
     let mut held: Vec<Held<'a>> = Vec::new();
     let mut suspects: Vec<Suspect> = Vec::new();
@@ -89,12 +91,13 @@ fn judge<'a>(facts: &Facts<'a>) -> (Vec<Held<'a>>, Vec<Suspect>) {
     (held, suspects)
 }
 
-/// By how much to rank: the predicted gain; one that could not be predicted counts as small.
+/// Rank of a finding: its predicted gain. A gain that could not be predicted counts as small.
 fn size(held: &Held<'_>) -> f64 {
     held.gain.map_or(WORTH_PERCENT, |gain| gain.value)
 }
 
-/// The subject for which a rule holds with the largest gain, and whether it is suspected of any.
+/// The subject with the largest gain to which a rule applies, and whether the rule is suspected for
+/// any subject.
 fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool) {
     let mut best: Option<Held<'a>> = None;
     let mut is_suspect = false;
@@ -116,8 +119,8 @@ fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool)
     (best, is_suspect)
 }
 
-/// Whether one of two subjects comes first: the larger gain, then the smaller name, so that the
-/// order in which they were read does not matter.
+/// Order of two subjects: larger gain first, then by name, so that the result does not depend on
+/// the order of reading.
 fn is_before(one: &Held<'_>, other: &Held<'_>) -> bool {
     let name = |held: &Held<'_>| match held.subject {
         Subject::Program => String::new(),
@@ -143,9 +146,9 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
     }
 }
 
-/// Whether a limit is the line that was asked for.
+/// Whether a rate limit is the requested line rate.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
-    /// A limiter counts headers otherwise than a line does.
+    /// Relative error between a limiter's rate and the line rate: they count headers differently.
     const ERROR: f64 = 0.1;
     let limit = match held.subject {
         Subject::Qdisc(_, qdisc) => qdisc.rate_bits_per_s,
@@ -175,7 +178,7 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     }
 }
 
-/// Whether every name in the texts of all rules has a value. For tests of the table.
+/// Placeholders in rule texts that have no value. For tests of the table.
 pub fn unknown_names() -> Vec<String> {
     let texts = rules().flat_map(|rule| {
         [Some(rule.sentence), Some(rule.fix), rule.workaround, Some(rule.wrong_if)]

@@ -26,7 +26,7 @@ pub use qdisc::{HtbClass, Qdisc};
 use crate::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Sockets of a network namespace that answer questions about it.
+/// Sockets for queries about a network namespace.
 #[derive(Debug)]
 pub struct Network {
     diag: OwnedFd,
@@ -42,9 +42,10 @@ const SOCKETS: [(i32, i32, i32); 3] = [
 ];
 
 impl Network {
-    /// The namespace that this program is in.
+    /// Opens them in this program's own namespace.
     ///
     /// # Errors
+    ///
     /// The kernel has no netlink, or forbids it.
     pub fn own() -> Result<Self, Error> {
         let [diag, route, control] = SOCKETS.map(|(domain, kind, protocol)| {
@@ -80,7 +81,7 @@ impl Network {
     }
 }
 
-/// The number at a place of a message, in the byte order of this machine.
+/// Reads a 32-bit number of a message in host byte order.
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
 }
@@ -90,7 +91,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// A text up to its first zero byte.
+/// A string up to its first NUL byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

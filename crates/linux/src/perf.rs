@@ -18,11 +18,11 @@ pub struct Selector {
     /// `PERF_TYPE_*`, or the number in the file `type` of a unit under
     /// /sys/bus/event_source/devices.
     pub kind: u32,
-    /// The event, in the numbering of this kind.
+    /// The event number, in the numbering of this type.
     pub config: u64,
-    /// More of it, where the kind wants it.
+    /// Additional configuration, if the type uses it.
     pub config1: u64,
-    /// More of it, where the kind wants it.
+    /// Additional configuration, if the type uses it.
     pub config2: u64,
 }
 
@@ -35,13 +35,13 @@ impl Selector {
 
 /// `PERF_TYPE_HARDWARE`: the kernel's generalised hardware events.
 pub const HARDWARE: u32 = 0;
-/// `PERF_TYPE_SOFTWARE`: what the kernel counts itself.
+/// `PERF_TYPE_SOFTWARE`: software events of the kernel.
 pub const SOFTWARE: u32 = 1;
-/// `PERF_TYPE_TRACEPOINT`: passages of a tracepoint.
+/// `PERF_TYPE_TRACEPOINT`: tracepoints.
 pub const TRACEPOINT: u32 = 2;
 /// `PERF_TYPE_HW_CACHE`: the kernel's generalised cache events.
 pub const HW_CACHE: u32 = 3;
-/// `PERF_TYPE_RAW`: a code of the processor.
+/// `PERF_TYPE_RAW`: event codes of the processor.
 pub const RAW: u32 = 4;
 
 /// Options for counting.
@@ -49,24 +49,24 @@ pub const RAW: u32 = 4;
 pub struct Request {
     /// The event.
     pub selector: Selector,
-    /// Whether to leave out user mode.
+    /// Whether to exclude user mode.
     pub exclude_user: bool,
-    /// Whether to leave out kernel mode.
+    /// Whether to exclude kernel mode.
     pub exclude_kernel: bool,
-    /// Whether to leave out the hypervisor.
+    /// Whether to exclude the hypervisor.
     pub exclude_hypervisor: bool,
-    /// Whether threads and processes that the target creates from now on are counted with it.
+    /// Whether threads and processes that the target creates inherit the event.
     pub inherit: bool,
-    /// Whether counting begins stopped.
+    /// Whether the event starts disabled.
     pub disabled: bool,
-    /// Whether counting begins when the target calls execve(2).
+    /// Whether the event is enabled when the target calls execve(2).
     pub enable_on_exec: bool,
-    /// Whether the event must always be on the counters. Leaders only.
+    /// Whether the event is pinned to the counters. Leaders only.
     pub pinned: bool,
 }
 
 impl Request {
-    /// Both modes, no children, stopped.
+    /// Both modes, not inherited, disabled.
     pub const fn new(selector: Selector) -> Self {
         Self {
             selector,
@@ -94,7 +94,7 @@ impl Request {
         bit_fields(&bits)
     }
 
-    /// The attributes that count this, without samples.
+    /// The attributes for counting without samples.
     pub(crate) fn attributes(&self) -> Attributes {
         Attributes {
             kind: self.selector.kind,
@@ -119,15 +119,15 @@ pub(crate) fn bit_fields(bits: &[(bool, u32)]) -> u64 {
 /// The target of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The calling thread, wherever it runs.
+    /// The calling thread, on any CPU.
     CurrentThread,
-    /// One thread by its number (that of a process is its first thread), wherever it runs.
+    /// A thread by its ID (a PID is the ID of the main thread), on any CPU.
     Thread(u32),
-    /// Everything that runs on a logical CPU.
+    /// All threads on a logical CPU.
     Cpu(u32),
 }
 
-/// The kernel refused an event. Why is a matter of judgement, and `counters` makes it.
+/// The kernel refused an event. `counters` determines the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenError {
     /// The error number, as in errno(3).
@@ -142,8 +142,8 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The first part of `perf_event_attr`, as long as version 3 of it (Linux 3.7): the kernel takes
-/// what is behind it as 0.
+/// The start of `perf_event_attr`, in the size of its version 3 (Linux 3.7): the kernel takes later
+/// fields as 0.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -170,7 +170,7 @@ const TIME_ENABLED: u64 = 1;
 const TIME_RUNNING: u64 = 2;
 const GROUP: u64 = 8;
 
-/// An event that the kernel counts, alone or as a member of a group. Closed when dropped.
+/// A kernel event, alone or as a member of a group. Closed when dropped.
 #[derive(Debug)]
 pub struct Event {
     file: OwnedFd,
@@ -186,7 +186,7 @@ pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result
     open_with(&request.attributes(), target, leader)
 }
 
-/// [`open`] with attributes of any kind.
+/// As [`open`], with any attributes.
 pub(crate) fn open_with(
     attributes: &Attributes,
     target: Target,
@@ -200,7 +200,7 @@ pub(crate) fn open_with(
     open_at(attributes, at, leader)
 }
 
-/// [`open_with`] for a thread and a CPU by their numbers; -1 for any.
+/// As [`open_with`], with thread and CPU numbers; -1 for any.
 pub(crate) fn open_at(
     attributes: &Attributes,
     (thread, cpu): (libc::pid_t, libc::c_int),
@@ -233,8 +233,8 @@ pub(crate) fn open_at(
     Ok(Event { file })
 }
 
-/// Most events that are read at once: more than any processor counts together, software events
-/// included.
+/// Maximum number of events in one read: more than any processor counts at the same time, including
+/// software events.
 pub const GROUP_MAX: usize = 32;
 
 /// The counts of a group at one moment, since it was opened.
@@ -242,7 +242,7 @@ pub const GROUP_MAX: usize = 32;
 pub struct Reading {
     /// Time the group was enabled and its target ran, in ns.
     pub enabled_ns: u64,
-    /// Time the group was on the counters, in ns; less than `enabled_ns` when others had them.
+    /// Time the group was on the counters, in ns; less than `enabled_ns` if it was multiplexed.
     pub running_ns: u64,
     len: usize,
     values: [u64; GROUP_MAX],
@@ -283,7 +283,7 @@ pub(crate) const fn request_with_number(n: u64) -> u64 {
 
 const ENABLE: u64 = request_number(0);
 const DISABLE: u64 = request_number(1);
-/// To a leader: about every member of its group.
+/// Applies an ioctl to every member of the leader's group.
 const WHOLE_GROUP: libc::c_ulong = 1;
 
 impl AsFd for Event {
@@ -371,9 +371,9 @@ impl Event {
 /// [`Page::sequence`] was the same before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
-    /// The counter's number plus one; 0 while the event is on none.
+    /// Counter index plus one; 0 while the event is not on a counter.
     pub index: u32,
-    /// To be added to what the counter shows.
+    /// Offset to add to the counter value.
     pub offset: i64,
     /// Like in [`Reading`], up to the last time the event was scheduled on a counter.
     pub enabled_ns: u64,
@@ -381,7 +381,7 @@ pub struct PageFields {
     pub running_ns: u64,
     /// Whether user mode may read the counter.
     pub can_read_counter: bool,
-    /// Whether the `time` fields below are kept.
+    /// Whether the `time` fields below are valid.
     pub can_read_time: bool,
     /// Whether the timestamp counter is short and `time_cycles`, `time_mask` extend it.
     pub is_time_short: bool,
@@ -399,8 +399,8 @@ pub struct PageFields {
     pub time_mask: u64,
 }
 
-/// The kernel's page of an event. Its counter may be read by the thread that is counted and by no
-/// other: elsewhere the kernel gives numbers without meaning.
+/// The mmap page of an event. Only the counted thread may read its counter: elsewhere the values
+/// are meaningless.
 #[derive(Debug)]
 pub struct Page {
     start: NonNull<u8>,

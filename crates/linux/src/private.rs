@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Namespaces of this process's own: what is set up in them, the rest of the system does not see,
-//! and it is gone with the last process in them.
+//! Private namespaces: the rest of the system does not see what is set up in them, and they
+//! disappear with their last process.
 
 use crate::Error;
 use std::fs;
 
 const ADVICE: &str = "run as root, or allow user namespaces on this system";
 
-/// Moves the calling process into a user namespace of its own, in which its user is root, and into
-/// a network namespace that belongs to it. Takes no privilege where the system permits it; the
-/// process must have one thread.
+/// Moves the calling process into a new user namespace, as its root, and into a network namespace
+/// that belongs to it. Needs no privilege if the system permits it; the process must be
+/// single-threaded.
 ///
 /// # Errors
 /// The system refuses user namespaces, or has too many of them.
@@ -23,7 +23,7 @@ pub fn enter_private_network() -> Result<(), Error> {
     write("/proc/self/gid_map", &format!("0 {group} 1"))
 }
 
-/// Moves the calling thread into a network namespace that belongs to its user namespace.
+/// Moves the calling thread into a new network namespace that belongs to its user namespace.
 ///
 /// # Errors
 /// The thread is not root in its user namespace, or there are too many of them.

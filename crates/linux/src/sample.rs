@@ -25,7 +25,7 @@ pub struct Sampling {
     pub period: u64,
     /// Fields that samples carry.
     pub fields: Fields,
-    /// Whether a CPU that has nothing to do is left out.
+    /// Whether idle CPUs are excluded.
     pub skips_idle: bool,
 }
 
@@ -40,15 +40,15 @@ pub struct Fields {
     pub has_chain: bool,
 }
 
-/// The fields of [`open_chains`].
+/// Fields of the samples of [`open_chains`].
 pub const CHAINS: Fields = Fields { is_raw: false, has_registers: false, has_chain: true };
 
-/// How often an event is sampled.
+/// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Once in this number of events: nanoseconds for the clocks.
+    /// One sample per this number of events: nanoseconds for the clocks.
     Events(u64),
-    /// As often per second of running time; the kernel adapts the number of events.
+    /// Samples per second of running time; the kernel adapts the period.
     PerSecond(u64),
 }
 
@@ -80,7 +80,7 @@ const SAMPLE_ID_ALL: u32 = 18;
 const MMAP2: u32 = 23;
 const COMM_EXEC: u32 = 24;
 
-/// Opens an event that is sampled. It has no ring yet: [`Ring::map`], or [`Event::write_to`].
+/// Opens a sampled event. It has no ring yet: [`Ring::map`], or [`Event::write_to`].
 ///
 /// # Errors
 /// As [`perf::open`].
@@ -131,7 +131,7 @@ const SET_OUTPUT: u64 = request_number(5);
 const SET_FILTER: u64 = request_with_pointer(6);
 
 impl Event {
-    /// Changes the number of events from one sample to the next, or the samples per second.
+    /// Changes the sampling period, or the samples per second.
     ///
     /// # Errors
     /// The error of ioctl(2).
@@ -143,7 +143,7 @@ impl Event {
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Lets this event write its samples to the ring of another one of the same CPU.
+    /// Redirects the samples of this event to the ring of another event on the same CPU.
     ///
     /// # Errors
     /// The error of ioctl(2): EINVAL for an event of another CPU.
@@ -154,7 +154,7 @@ impl Event {
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Lets a tracepoint pass only where its fields fulfil `filter`: `reason == 6`, `id == 1`.
+    /// Sets a filter of a tracepoint on its fields: `reason == 6`, `id == 1`.
     ///
     /// # Errors
     /// The error of ioctl(2): EINVAL for a field that the tracepoint does not have.
@@ -171,48 +171,48 @@ impl Event {
 pub enum Record<'a> {
     /// A sample.
     Sample(Sample<'a>),
-    /// Records that were not written because the ring was full.
+    /// Number of records that were not written because the ring was full.
     Lost(u64),
-    /// The kernel stopped sampling for the rest of a tick: there were too many.
+    /// The kernel throttled sampling for the rest of a tick.
     Throttled,
-    /// Something that a process did.
+    /// A process event.
     Process(Change<'a>),
-    /// Anything else.
+    /// Any other record.
     Other(u32),
 }
 
 /// A sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// Address of the instruction.
+    /// Instruction address.
     pub ip: u64,
-    /// Whether it is one of the kernel.
+    /// Whether it is in the kernel.
     pub is_kernel: bool,
-    /// Process that ran.
+    /// Process ID.
     pub pid: u32,
-    /// Thread that ran.
+    /// Thread ID.
     pub tid: u32,
-    /// Clock of the kernel, nanoseconds.
+    /// Kernel clock, nanoseconds.
     pub time_ns: u64,
     /// CPU.
     pub cpu: u32,
-    /// Record of the tracepoint; empty where it was not asked for.
+    /// Tracepoint record; empty if not requested.
     pub raw: &'a [u8],
     /// User-mode registers, if requested and the thread is a 64-bit one. For a sample in the
     /// kernel, they are those at kernel entry.
     pub registers: Option<Registers>,
-    /// The call chain, words of the kernel; empty where it was not asked for.
+    /// The call chain as the kernel writes it; empty if not requested.
     chain: &'a [u8],
 }
 
-/// Words of a call chain from here on are no addresses, but say whose the next ones are.
+/// Words of a call chain from this value on are context markers, not addresses.
 const CONTEXTS: u64 = -4095_i64 as u64;
 /// `PERF_CONTEXT_KERNEL`.
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 
 impl Sample<'_> {
-    /// The call chain, the function that ran first: each address, and whether it is one of the
-    /// kernel. Addresses but the first are those that calls return to.
+    /// The call chain, innermost first: each address with whether it is in the kernel. All but the
+    /// first are return addresses.
     pub fn chain(&self) -> impl Iterator<Item = (u64, bool)> {
         let words = self.chain.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
         let mut is_kernel = self.is_kernel;
@@ -234,8 +234,8 @@ const LOST_SAMPLES: u32 = 13;
 const MODE_MASK: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 
-/// The records in `bytes`, in the order in which they were written. Ends at the first record whose
-/// length cannot be true; a sample shorter than its fields is [`Record::Other`].
+/// The records in `bytes`, in order. Ends at the first record with an invalid length; a truncated
+/// sample is [`Record::Other`].
 pub fn records(bytes: &[u8], fields: Fields) -> impl Iterator<Item = Record<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -289,7 +289,7 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
     })
 }
 
-/// The registers at `at`; the inner `None` for a thread of the kernel, or one of 32 bits.
+/// The registers at `at`; the inner `None` for a kernel thread or a 32-bit one.
 fn registers(body: &[u8], at: usize) -> Option<Option<Registers>> {
     if word(body, at)? != ABI_64 {
         return Some(None);
@@ -322,7 +322,7 @@ pub struct Ring {
     data_offset: usize,
     data_bytes: usize,
     fields: Fields,
-    /// The last entry read, in one piece.
+    /// The last record read, in contiguous memory.
     copy: Vec<u8>,
 }
 
@@ -362,7 +362,7 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
 
-    /// Takes what the kernel has written since the last call out of the ring.
+    /// Reads everything the kernel has written since the last call.
     pub fn drain(&mut self, each: impl FnMut(Record<'_>)) {
         // Pairs with the kernel's store of the head after it has written the records.
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries a program over its UNIX socket, of whole messages (SOCK_SEQPACKET) or of bytes, with a
+//! Queries a program over its UNIX socket, of messages (SOCK_SEQPACKET) or a byte stream, with a
 //! deadline.
 
 use crate::Error;
@@ -19,8 +19,7 @@ pub struct Seqpacket {
 
 const ADVICE: &str = "check whether the program is stopped or hangs";
 
-/// Connects to the UNIX socket of a program that passes bytes. Connecting, and each read and write,
-/// takes `deadline` at most.
+/// Connects to a UNIX stream socket. Connecting, and each read and write, takes `deadline` at most.
 ///
 /// # Errors
 /// There is no such socket, it may not be used, or the program does not take the connection.
@@ -28,7 +27,7 @@ pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Err
     connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
 }
 
-/// Connects a UNIX socket of this type.
+/// Connects to a UNIX socket of this type.
 fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |call| Error::last(call, name.clone(), ADVICE);
@@ -108,7 +107,7 @@ impl Seqpacket {
         }
     }
 
-    /// Receives a message of `most` bytes at most.
+    /// Receives a message of at most `most` bytes.
     ///
     /// # Errors
     /// No message within the deadline, the program has gone, or the message is longer.
@@ -141,7 +140,7 @@ impl Seqpacket {
 mod tests {
     use super::*;
 
-    /// A socket that listens, and what it is bound to.
+    /// A listening socket and its address.
     fn listener(path: &Path) -> OwnedFd {
         // SAFETY: all fields are numbers, and zero is one.
         let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Ctrl-C.
 pub const INTERRUPT: i32 = libc::SIGINT;
-/// Please end.
+/// Termination request.
 pub const TERMINATE: i32 = libc::SIGTERM;
-/// The terminal is gone.
+/// Hangup of the terminal.
 pub const HANG_UP: i32 = libc::SIGHUP;
 /// Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
 
-/// All of these.
+/// All of the above.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
-    /// Its number.
+    /// Signal number.
     pub number: i32,
-    /// Whether the kernel sent it, as it does for keys of the terminal and when that is gone.
+    /// Whether the kernel sent it, as for terminal keys and hangups.
     pub is_from_kernel: bool,
 }
 
@@ -59,7 +59,7 @@ impl Pending {
         self.0.store(signal.number as u32 & 0xffff | origin, Ordering::SeqCst);
     }
 
-    /// Takes the signal, so that the next call finds none.
+    /// Takes the pending signal, if any.
     pub fn take(&self) -> Option<Caught> {
         let word = self.0.swap(0, Ordering::SeqCst);
         let number = (word & 0xffff) as i32;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's descriptions of its tracepoints where they are not mounted.
+//! Access to tracepoint descriptions if tracefs is not mounted.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The folder of tracefs in a mount of this process alone, which is attached nowhere: no other
-/// process sees it, and it ends with this one. `None` without CAP_SYS_ADMIN, in a container that
-/// does not permit it, and before Linux 5.2.
+/// Root directory of tracefs in a detached mount that is private to this process and ends with it.
+/// `None` without CAP_SYS_ADMIN, in a container that does not permit it, and before Linux 5.2.
 pub fn private_tracefs() -> Option<PathBuf> {
     static MOUNT: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let mount = MOUNT.get_or_init(mount).as_ref()?;
@@ -39,7 +38,7 @@ fn mount() -> Option<OwnedFd> {
     })
 }
 
-/// The descriptor that a call returned.
+/// The file descriptor that a call returned.
 fn descriptor(returned: libc::c_long) -> Option<OwnedFd> {
     let number = i32::try_from(returned).ok().filter(|number| *number >= 0)?;
     // SAFETY: the kernel has just opened it for this process, and nothing else has its number.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program's own counters, read over its socket.
 //!
-//! Which socket, which questions, which fields, and which of them mean anything is data: a file in
-//! `adapters`. A field that no file says to be counted is `null`. A program that hangs, lies or
-//! sends garbage is asked no more; what it said until then is kept.
+//! The socket, the requests, the fields and their meaning are data: a file in `adapters`. A field
+//! that the file does not list as maintained is `null`. A program that hangs or sends invalid
+//! replies is not queried again; earlier replies are kept.
 
 mod listening;
 mod ports;
@@ -15,17 +15,17 @@ use linerate_record::why::{ProgramCounts, Unread};
 use ports::Ports;
 use texts::Texts;
 
-/// A program that is asked.
+/// A program with counters of its own.
 #[derive(Debug)]
 pub(crate) enum Program {
-    /// It answers port by port.
+    /// Replies port by port.
     Ports(Ports),
-    /// It answers with a text.
+    /// Replies with a text.
     Texts(Texts),
 }
 
-/// Finds a program among the watched processes by the sockets that they listen on. `unix` is the
-/// text of /proc/PID/net/unix; addresses of TCP can be reached from here if `is_own_network`.
+/// Finds a supported program among the watched processes by its listening sockets. `unix` is the
+/// text of /proc/PID/net/unix; TCP addresses are reachable only if `is_own_network`.
 pub(crate) fn find(
     root: &Root,
     unix: &str,
@@ -49,7 +49,8 @@ fn refusal(socket: &str, reason: &str) -> Unread {
 }
 
 impl Program {
-    /// Asks for the counters; the packets and their bytes, if it counts packets.
+    /// Reads the counters: packets and, if counted, their bytes; `None` if it does not count
+    /// packets.
     pub(crate) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Ports(ports) => ports.read(),
@@ -65,7 +66,7 @@ impl Program {
         }
     }
 
-    /// The counter, as the record names it.
+    /// Name of the counter in the record.
     pub(crate) fn counter(&self) -> &str {
         match self {
             Self::Ports(ports) => ports.counter(),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arrival of packets at the interfaces of packet sockets: evenly, or in bursts with silence
-//! between. A thread that polls has nothing to do in the silence, however it looks.
+//! Arrival pattern of packets at the interfaces of packet sockets: evenly spread, or in bursts. A
+//! polling thread is idle in the gaps, although it looks busy.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::why::Arrivals as Seen;
 use std::time::Duration;
 
-/// Length of what is looked at: short against bursts of milliseconds, long against a read.
+/// Length of a window: shorter than bursts of milliseconds, longer than a read.
 const WINDOW: Duration = Duration::from_millis(1);
-/// One in this number of ticks reads: two reads of all interfaces take some 0.2 ms.
+/// Ticks per read: two reads of all interfaces take about 0.2 ms.
 const EVERY: u64 = 4;
 
-/// Short windows.
+/// Counts of the windows so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     ticks: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Looks at one more window, at some ticks; `received` reads the packets so far.
+    /// Reads one more window, at some ticks; `received` returns the packets so far.
     pub(crate) fn tick(&mut self, mut received: impl FnMut() -> u64) {
         self.ticks += 1;
         if !self.ticks.is_multiple_of(EVERY) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The observation, from what was read.
+//! Assembles the observation from all readings.
 
 use crate::Request;
 use crate::budget::{Accounting, Around, budget};
@@ -21,10 +21,10 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads whose shares get an interval: the busiest.
+/// Maximum number of threads whose shares get an interval: the busiest.
 const INTERVALS_MAX: usize = 64;
 
-/// Puts together what was read.
+/// Assembles the observation.
 pub(crate) fn assemble(
     root: &Root,
     request: &Request,
@@ -129,7 +129,7 @@ fn peers(
     peers
 }
 
-/// The packet counters of the slices; without that of UDP where others receive datagrams, too.
+/// Packet counts of the slices; without the UDP counter if other processes also receive datagrams.
 fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     let has_udp = watching.sockets.has(SocketKind::Udp);
     if has_udp && !watching.sockets.has_all_udp {
@@ -176,7 +176,7 @@ fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
     }
 }
 
-/// Bytes of the largest cache of the first CPU, as the kernel has it.
+/// Size in bytes of the largest cache of the first CPU, as reported by the kernel.
 fn last_level_cache(root: &Root) -> Option<u64> {
     let size = |index: u32| {
         let text = root.text(&format!("sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
@@ -193,9 +193,9 @@ fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     Some((more(|counts| counts.tcp_of_namespace)?, seen))
 }
 
-/// Where the program's connections come and go between two reads, and only the namespace counts
-/// their segments: at how many ends it counts each. `None` where the connections themselves say
-/// more, or others' segments are among those of the namespace.
+/// For connections that begin and end between two reads, only the namespace counts segments: the
+/// number of ends at which it counts each. `None` if the connections themselves count more, or if
+/// the namespace also counts segments of other processes.
 fn ends_per_segment(watching: &Watching) -> Option<u64> {
     let (segments, seen) = tcp_of_namespace(watching)?;
     let ends = match watching.sockets.tcp_share(segments) {
@@ -214,18 +214,18 @@ fn misses_segments(watching: &Watching) -> bool {
     watching.sockets.tcp_share(segments) == Share::Unknown && watching.sockets.come_and_go()
 }
 
-/// The interfaces of packet sockets, by name.
+/// Names of the interfaces that packet sockets are bound to.
 fn bound_interfaces(sockets: &Sockets) -> String {
     sockets.packet_interface_names().join(", ")
 }
 
-/// The configuration the kernel was built with, where the distribution puts it and lets it be read.
+/// Kernel build configuration, if readable at the distribution's usual path.
 fn configuration(root: &Root) -> Option<String> {
     let release = root.text("proc/sys/kernel/osrelease")?;
     root.text(&format!("boot/config-{release}"))
 }
 
-/// Data on a thread's slices from other sources.
+/// Data from other sources about the slices of a thread.
 fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
     let of_slice = |slice: &crate::threads::Slice| Around {
         cpu: cpus.shares(slice.number, slice.cpu),
@@ -234,8 +234,8 @@ fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -
     thread.slices.iter().map(of_slice).collect()
 }
 
-/// For how long a quota stopped a process on one CPU, ns, by process and slice. The kernel adds up
-/// the CPUs that the group was stopped on: those where its threads waited.
+/// Throttled time of a process per CPU, ns, by process and slice. The kernel sums it over the CPUs
+/// on which threads of the group waited.
 fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
     let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
     for thread in threads {
@@ -304,10 +304,9 @@ fn asleep_on(
     })
 }
 
-/// The name of the process that works, where the one that was given only waits for it, as a shell
-/// or `timeout` does.
+/// Name of the working process, if the given one only waits for it, as a shell or `timeout` does.
 fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
-    /// Share of its time that a process which only waits takes at most.
+    /// Maximum CPU share of a process that only waits.
     const WAITS: f64 = 0.02;
     let first = *pids.first()?;
     let demand = |pid: u32| -> f64 {
@@ -323,7 +322,7 @@ fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
         unread.push(Unread {
             what: "interface_counters".to_owned(),
             reason: format!(
-                "{} vanished within the window, and what was counted there with it",
+                "{} disappeared within the window, and its counts with it",
                 names.join(", ")
             ),
             fix: None,
@@ -335,8 +334,8 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
     if sleepers.were_refused() {
         unread.push(Unread {
             what: "system_calls_asleep".to_owned(),
-            reason: "/proc/PID/syscall of some threads may not be read: another user's, or the \
-                     process hides itself"
+            reason: "/proc/PID/syscall of some threads is not readable: another user's process, \
+                     or one that is not dumpable"
                 .to_owned(),
             fix: Some("run as root".to_owned()),
         });
@@ -347,7 +346,7 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
     if threads.iter().any(has_ticks) && !threads.iter().any(has_run) {
         unread.push(Unread {
             what: "run_delay".to_owned(),
-            reason: "the kernel keeps no account of run time and run delay (CONFIG_SCHED_INFO)"
+            reason: "this kernel does not account run time and run delay (CONFIG_SCHED_INFO)"
                 .to_owned(),
             fix: None,
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A command that is watched from its start, and ended with the window.
+//! A command that is watched from its start, and terminated after the window.
 
 use crate::ObserveError;
 use crate::procfs::task::describe_status;
@@ -18,7 +18,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Polling interval for its exit.
 const STEP: Duration = Duration::from_millis(5);
 
-/// A command in a process group of its own, before its first instruction. Dropped, it never runs.
+/// A command in its own process group, stopped before its first instruction. If dropped, it never
+/// runs.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     name: String,
@@ -26,10 +27,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Makes its process. Its standard input is this program's, unless that is a terminal.
+    /// Forks its process. Standard input is inherited, unless it is a terminal.
     ///
     /// # Errors
-    /// There can be no process more.
+    ///
+    /// No process can be created.
     pub(crate) fn new(command: &[OsString]) -> Result<Self, ObserveError> {
         let (program, arguments) = command.split_first().ok_or(ObserveError::NoProcess)?;
         let name = program.to_string_lossy().into_owned();
@@ -57,7 +59,7 @@ impl Waiting {
     }
 }
 
-/// A command that was started here, in a process group of its own. Dropped, it is ended.
+/// A running command in its own process group. If dropped, it is terminated.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -85,7 +87,7 @@ impl Running {
         self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
     }
 
-    /// As [`Running::ended`], after waiting for its end for a moment: its threads are gone.
+    /// As [`Running::ended`], after a brief wait for its end: its threads have exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
         let mut left = GRACE;
         while self.ended().is_none() && !left.is_zero() {
@@ -95,7 +97,7 @@ impl Running {
         self.ended()
     }
 
-    /// Ends it and all of its group: SIGTERM, then, after [`GRACE`], SIGKILL.
+    /// Terminates its process group: SIGTERM, then after [`GRACE`] SIGKILL.
     fn end(&mut self) {
         if self.ended().is_none() {
             signal_group(self.child.pid(), TERM);
@@ -109,7 +111,7 @@ impl Running {
     }
 }
 
-/// As wait(2) has it.
+/// Wait status as returned by wait(2).
 fn wait_status(ended: &Ended) -> u32 {
     match (ended.status, ended.signal) {
         (_, Some(signal)) => signal as u32,

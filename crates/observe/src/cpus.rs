@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Activity of the CPUs: in total, and per slice for each thread on them.
+//! Activity of the CPUs: in total, and per slice for the threads on them.
 
 use crate::budget::CpuShares;
 use crate::procfs::cpus::{
@@ -13,10 +13,10 @@ use linerate_record::why::CpuCounts;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// CPUs whose softirq threads are followed; the rest are as if theirs did nothing.
+/// Maximum number of CPUs whose softirq threads are followed; those of others are ignored.
 const SOFTIRQ_THREADS_MAX: usize = 64;
 
-/// Readings at both ends of the window.
+/// Counters at one end of the window.
 #[derive(Debug, Default)]
 struct Whole {
     ticks: BTreeMap<u32, CpuTicks>,
@@ -45,14 +45,14 @@ fn whole(root: &Root) -> Whole {
 pub(crate) struct Cpus {
     first: Whole,
     last: BTreeMap<u32, CpuTicks>,
-    /// The kernel's threads that run softirqs, and the run time they were read with last.
+    /// Softirq threads of the kernel, with their run time at the last read.
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
     stat: Reader,
 }
 
 impl Cpus {
-    /// Begins; `softirq_threads` are the processes `ksoftirqd/N` by CPU.
+    /// Starts; `softirq_threads` maps CPUs to processes `ksoftirqd/N`.
     pub(crate) fn start(root: &Root, softirq_threads: &BTreeMap<u32, u32>) -> Self {
         let open = |(cpu, pid): (&u32, &u32)| {
             let file = File::open(root.path(&format!("proc/{pid}/schedstat"))).ok()?;
@@ -73,7 +73,7 @@ impl Cpus {
         }
     }
 
-    /// Reads the end of a slice of `wall_ns`.
+    /// Reads the counters at the end of a slice of `wall_ns`.
     pub(crate) fn read(&mut self, wall_ns: u64) {
         let now = parse_stat(self.stat.text());
         let mut shares = BTreeMap::new();
@@ -98,7 +98,7 @@ impl Cpus {
         shares.copied().unwrap_or_default()
     }
 
-    /// The counts of every CPU that was online at both ends.
+    /// Counts of every CPU that was online at both ends.
     pub(crate) fn finish(self, root: &Root) -> Vec<CpuCounts> {
         let last = whole(root);
         let both = |(cpu, ticks): (&u32, &CpuTicks)| {
@@ -109,8 +109,8 @@ impl Cpus {
     }
 }
 
-/// Interrupts in threads of others are part of those threads' time: `elsewhere` is the share of the
-/// kernel's own that run softirqs.
+/// Shares of a CPU's time that affect threads on it. Interrupts that run in kernel threads are part
+/// of those threads' time: `elsewhere` is the share of softirq threads.
 fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
     let total = ticks.total();
     if total == 0 {

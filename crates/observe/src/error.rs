@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why there is nothing to watch.
+//! Reasons why a target cannot be watched.
 
 use std::fmt;
 
 /// Why a target cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObserveError {
-    /// No process was named.
+    /// No process was given.
     NoProcess,
-    /// There is no process of this number, or it ended before the first read.
+    /// No process has this PID, or it ended before the first read.
     Gone(u32),
-    /// The number is that of a thread.
+    /// The number is a thread ID, not a process ID.
     Thread {
         /// The number given.
         tid: u32,
@@ -19,20 +19,20 @@ pub enum ObserveError {
     },
     /// The process has ended, and its parent has not waited for it.
     Zombie(u32),
-    /// A thread of the kernel.
+    /// A kernel thread.
     KernelThread {
-        /// Its number.
+        /// Its PID.
         pid: u32,
         /// Its name.
         name: String,
     },
     /// A process of another user.
     NotPermitted {
-        /// Its number.
+        /// Its PID.
         pid: u32,
         /// Its name.
         name: String,
-        /// Number of the user it runs as.
+        /// ID of the user it runs as.
         uid: u32,
     },
     /// No process has this name.
@@ -41,7 +41,7 @@ pub enum ObserveError {
     NoSuchInterface {
         /// The name given.
         name: String,
-        /// Those there are.
+        /// Existing interfaces.
         known: Vec<String>,
     },
     /// The command could not be started.
@@ -51,27 +51,27 @@ pub enum ObserveError {
         /// The kernel's error.
         reason: String,
     },
-    /// The kernel refused samples.
+    /// The kernel refused to sample.
     NotSampled {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The command that would change it.
         fix: Option<String>,
     },
-    /// There was no sample.
+    /// No samples were taken.
     NoSamples {
         /// The program.
         name: String,
         /// Length of the window, microseconds.
         elapsed_us: u64,
-        /// CPU time that it had in it, microseconds.
+        /// CPU time in the window, microseconds.
         cpu_us: u64,
     },
     /// The command ended before anything could be read.
     EndedAtOnce {
         /// The command.
         command: String,
-        /// How: `exit status 1`.
+        /// Exit: `exit status 1`.
         how: String,
     },
 }

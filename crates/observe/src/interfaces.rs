@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interfaces, their drivers and queueing disciplines, and the protocols' counters of one network
+//! Interfaces, their drivers and queueing disciplines, and the protocol counters of one network
 //! namespace.
 
 use crate::namespace::Namespace;
@@ -10,15 +10,15 @@ use linerate_machine::Root;
 use linerate_record::why::{InterfaceCounts, QdiscCounts};
 use std::collections::BTreeMap;
 
-/// Interfaces whose drivers are asked for their counters, at most; hosts of containers have
-/// hundreds, of which few are cards.
+/// Maximum number of interfaces whose driver counters are read: container hosts have hundreds of
+/// interfaces, few of them NICs.
 const DRIVERS_MAX: usize = 32;
 
-/// Handles of the root and of the ingress discipline.
+/// Handles of the root and ingress disciplines.
 const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
 
-/// A driver's counters at the start: their names and values.
+/// Driver counters at the start: names and values.
 type DriverCounters = (Vec<String>, BTreeMap<String, u64>);
 
 /// Readings at the start of the window.
@@ -35,17 +35,17 @@ pub(crate) struct Interfaces {
 pub(crate) struct Found {
     pub(crate) interfaces: Vec<InterfaceCounts>,
     pub(crate) protocols: BTreeMap<String, u64>,
-    /// Those that were there at the start, and are not at the end.
+    /// Interfaces that disappeared during the window.
     pub(crate) vanished: Vec<String>,
 }
 
-/// The interfaces, by netlink, else as /proc has them.
+/// The interfaces, by netlink or else from /proc.
 pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     let asked = namespace.network.as_ref().and_then(|network| network.links().ok());
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
 }
 
-/// The counters of the protocols.
+/// Protocol counters.
 pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, u64> {
     let text = |name: &str| root.text(&namespace.file(name)).unwrap_or_default();
     let mut counters = parse_snmp(&text("snmp"));
@@ -54,7 +54,7 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
     counters
 }
 
-/// The counters of UDP and TCP, read slice by slice.
+/// UDP and TCP counters, read per slice.
 #[derive(Debug)]
 pub(crate) struct Transport {
     snmp: Reader,
@@ -67,7 +67,7 @@ impl Transport {
         Self { snmp: open("snmp"), snmp6: open("snmp6") }
     }
 
-    /// Datagrams of UDP, and segments of TCP, that the namespace received and sent.
+    /// UDP datagrams and TCP segments that the namespace received and sent.
     pub(crate) fn read(&mut self) -> (u64, u64) {
         let mut counters = parse_snmp(self.snmp.text());
         counters.extend(parse_snmp6(self.snmp6.text()));
@@ -80,7 +80,7 @@ impl Transport {
 }
 
 impl Interfaces {
-    /// Reads what there is; `wanted` is the interface that was asked for.
+    /// Reads the counters at the start; `wanted` is the requested interface.
     pub(crate) fn start(root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Self {
         let links: BTreeMap<String, Link> =
             links(root, namespace).into_iter().map(|link| (link.name.clone(), link)).collect();
@@ -97,7 +97,7 @@ impl Interfaces {
         Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
     }
 
-    /// The differences since the start, of `links`: as they were read last.
+    /// Differences since the start; `links` are the last readings.
     pub(crate) fn finish(
         &self,
         root: &Root,
@@ -169,8 +169,8 @@ fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
 }
 
-/// The rate a discipline is limited to, bytes per second. That of htb is the ceiling of its
-/// outermost classes together.
+/// Rate limit of a discipline, bytes per second. For htb, the sum of the maximum rates of its
+/// outermost classes.
 fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
     if qdisc.kind != "htb" {
         return qdisc.rate;
@@ -228,8 +228,8 @@ fn difference(before: &Link, now: &Link) -> InterfaceCounts {
     }
 }
 
-/// Whether /sys shows this interface, and not one of its name in another network namespace: /sys
-/// belongs to the namespace that it was mounted in.
+/// Whether /sys shows this interface, rather than one of the same name in another network
+/// namespace: /sys belongs to the namespace in which it was mounted.
 fn is_in_sysfs(root: &Root, link: &Link) -> bool {
     let text = |name: &str| root.text(&format!("sys/class/net/{}/{name}", link.name));
     let is_number = text("ifindex").is_none_or(|number| number == link.index.to_string());

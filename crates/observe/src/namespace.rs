@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The network namespace that the watched processes are in.
+//! Network namespace of the watched processes.
 
 use linerate_linux::network::Network;
 use linerate_machine::Root;
 use linerate_record::why::Unread;
 
-/// The namespace's sockets for requests.
+/// Access to one network namespace.
 #[derive(Debug)]
 pub(crate) struct Namespace {
-    /// The folder of its texts: `proc/PID/net`.
+    /// Its directory in /proc: `proc/PID/net`.
     pub(crate) folder: String,
-    /// Its sockets for questions; `None` where it may not be entered.
+    /// Netlink and ioctl sockets in it; `None` if it cannot be entered.
     pub(crate) network: Option<Network>,
-    /// Whether it is the one this program is in: /sys shows that one only.
+    /// Whether it is this program's own namespace, the only one that /sys shows.
     pub(crate) is_own: bool,
 }
 
 impl Namespace {
-    /// That of a process; this program's own without one. What is not possible is said in `unread`.
+    /// The namespace of a process, or this program's own without one. Failures are added to
+    /// `unread`.
     pub(crate) fn of(root: &Root, pid: Option<u32>, unread: &mut Vec<Unread>) -> Self {
         let name =
             |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
@@ -37,7 +38,7 @@ impl Namespace {
             Err(error) => {
                 unread.push(Unread {
                     what: "sockets_and_drivers".to_owned(),
-                    reason: format!("its network namespace cannot be asked: {error}"),
+                    reason: format!("its network namespace cannot be queried: {error}"),
                     fix: pid.map(|pid| format!("sudo linerate why {pid}")),
                 });
                 None
@@ -46,7 +47,7 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
-    /// Says which of `pids` are in another namespace than the first: of theirs nothing is read.
+    /// Reports which of `pids` are in another namespace than the first: theirs is not read.
     pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
         let Some((first, others)) = pids.split_first() else { return };
         let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
@@ -67,7 +68,7 @@ impl Namespace {
         });
     }
 
-    /// The path of one of its texts.
+    /// Path of one of its files.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }

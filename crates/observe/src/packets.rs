@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which counter says how many packets the watched threads handled.
+//! Chooses the counter of packets that the watched threads handled.
 
 use linerate_record::why::PacketCount;
 
-/// Counters since some moment, at the end of a slice; those that there are.
+/// Counters at the end of a slice; `None` where unavailable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// When they were read, seconds: a program that waits for a CPU answers late.
+    /// Time of the read in seconds: a program that waits for a CPU replies late.
     pub(crate) at_s: f64,
-    /// Packets that the program says it received, or sent if that is more; and bytes.
+    /// Packets that the program reports as received, or as sent if more; and bytes.
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments of its TCP connections, and their bytes.
     pub(crate) tcp: Option<(u64, u64)>,
-    /// TCP segments of the namespace, where they are those of the watched processes.
+    /// TCP segments of the namespace, if all are of the watched processes.
     pub(crate) tcp_of_namespace: Option<u64>,
-    /// Packets and bytes that the interfaces received which its packet sockets are bound to.
+    /// Packets and bytes received by the interfaces of its packet sockets.
     pub(crate) interface: Option<(u64, u64)>,
-    /// Those that they sent.
+    /// Packets and bytes sent by them.
     pub(crate) interface_tx: Option<(u64, u64)>,
-    /// UDP datagrams of the namespace, where all sockets are watched ones.
+    /// UDP datagrams of the namespace, if all its sockets are watched.
     pub(crate) udp: Option<u64>,
 }
 
-/// Packets and bytes by one counter.
+/// Packets and bytes of a counter.
 type Reading = (u64, Option<u64>);
 
 /// Value of a counter in a read.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
-/// The best counter: the program's own; else, of those that are possible, that which counted most.
+/// The best counter: the program's own, else the available one with the highest count.
 pub(crate) fn choose(
     reads: &[Counts],
     program: &str,
@@ -73,7 +73,7 @@ fn count(
     Some(PacketCount { packets, bytes, counter: name.to_owned() })
 }
 
-/// Packets per second, slice by slice; 0 in a slice without a reading.
+/// Packets per second of each slice; 0 in a slice without a reading.
 fn rates(reads: &[Counts], of: &dyn Fn(&Counts) -> Option<Reading>) -> Vec<f64> {
     let rate = |pair: &[Counts]| {
         let more = of(&pair[1])?.0.checked_sub(of(&pair[0])?.0)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The texts of /proc, as values. Pure: text in, values out; a column that an older kernel does not
-//! have, or a line that is damaged, is left out.
+//! Parsers for files of /proc. Pure functions; columns missing in older kernels and damaged lines
+//! are skipped.
 
 pub(crate) mod cpus;
 pub(crate) mod net;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of a program: samples of all its threads with their call chains, and of all that
-//! they start, over one window.
+//! Profiles a program: samples with call chains of all its threads, processes and their
+//! descendants, over one window.
 //!
-//! The kernel follows threads and processes itself, so that none is missed however short it lives,
-//! and it reports what they map, so that names are found of programs that have ended.
+//! The kernel lets new threads and processes inherit the events, so that even short-lived ones are
+//! sampled, and it reports their mappings, so that functions are named after a program has exited.
 
 mod events;
 mod result;
@@ -33,11 +33,11 @@ pub struct ProfileRequest {
     pub target: ProfileTarget,
     /// Length of the window.
     pub window: Duration,
-    /// How often a running thread is sampled.
+    /// Sampling rate of a running thread.
     pub rate: SampleRate,
-    /// The interface whose packets costs are divided by.
+    /// Interface whose packets the costs are divided by.
     pub interface: Option<String>,
-    /// The kind of work of a function, by its name and file.
+    /// Classifies a function by its name and file.
     pub class_of: fn(&str, &str) -> CostClass,
 }
 
@@ -46,24 +46,25 @@ pub struct ProfileRequest {
 pub enum ProfileTarget {
     /// These processes, with their descendants.
     Pids(Vec<u32>),
-    /// The processes whose name, or whose file's name, is this one, with their descendants.
+    /// All processes whose name or executable has this name, with their descendants.
     Name(String),
-    /// A command, started here in a process group of its own, sampled from its first instruction
-    /// on. It is ended with the window.
+    /// A command started here in its own process group, sampled from its first instruction. It is
+    /// terminated after the window.
     Command(Vec<OsString>),
 }
 
-/// Slices of a window, and the shortest one.
+/// Number of slices of a window, and the shortest one.
 const SLICES: u128 = 100;
 const SLICE_MIN: Duration = Duration::from_millis(10);
-/// Longest time between two readings of the rings.
+/// Maximum interval between reads of the rings.
 const TICK: Duration = Duration::from_millis(25);
 
 /// Samples `request.target` for `request.window`, or until `watch` stops it or all of its processes
-/// have ended.
+/// have exited.
 ///
 /// # Errors
-/// There is nothing to sample, it may not be sampled, or there was no sample.
+///
+/// There is nothing to sample, sampling is not permitted, or there were no samples.
 pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileReport, ObserveError> {
     let root = &Root::new(Path::new("/"));
     let waiting = match &request.target {
@@ -112,13 +113,13 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     result::report(request, &program, &mut events, stacks, &window)
 }
 
-/// The sampled program as the window goes on.
+/// State of the sampled program.
 pub(crate) struct Program {
     name: String,
     family: Family,
     is_command: bool,
     interface: Option<String>,
-    /// Packets of the interface at the start, and now.
+    /// Packets of the interface at the start and at present.
     packets: Option<[Counted; 2]>,
     ended: Option<String>,
     interrupted: bool,
@@ -151,7 +152,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Counts of the interface, in the network namespace of the first process.
+    /// Packet counts of the interface in the network namespace of the first process.
     fn counted(&self, root: &Root) -> Result<Counted, ObserveError> {
         let wanted = self.interface.as_deref().unwrap_or_default();
         let text = root.text(&format!("proc/{}/net/dev", self.family.pids[0])).unwrap_or_default();
@@ -167,7 +168,7 @@ impl Program {
         })
     }
 
-    /// Reads what has to be read while the program is there: its name, and its packets.
+    /// Reads data that is available only while the program exists: its name and its packets.
     fn count(&mut self, root: &Root, name: Option<&str>) {
         if let Some(name) = name.filter(|_| self.is_command) {
             name.clone_into(&mut self.name);
@@ -177,7 +178,7 @@ impl Program {
         }
     }
 
-    /// Whether nothing is left to sample; then `ended` says how that came.
+    /// Whether nothing is left to sample; sets `ended` to the reason.
     fn has_ended(&mut self, root: &Root, stacks: &Stacks, running: Option<&mut Running>) -> bool {
         let is_there = |pid: u32| stat_of(root, pid).is_some_and(|stat| !stat.has_ended());
         if self.family.pids.iter().copied().chain(stacks.pids()).any(is_there) {
@@ -185,11 +186,11 @@ impl Program {
         }
         let ended = running.and_then(Running::wait_a_moment);
         self.ended =
-            Some(ended.unwrap_or_else(|| "only its parent can read its status".to_owned()));
+            Some(ended.unwrap_or_else(|| "only its parent can read its exit status".to_owned()));
         true
     }
 
-    /// Packets in the window: those received, or those sent where they are more.
+    /// Packets in the window: received or sent, whichever are more.
     fn packets(&self) -> Option<PacketCount> {
         let [first, last] = self.packets?;
         let grown = |of: fn(&Counted) -> (u64, u64)| {

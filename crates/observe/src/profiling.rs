@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples and tracepoints of the watched threads, slice by slice, and what they add to the
-//! threads.
+//! Samples and traces the watched threads slice by slice, and adds the results to the threads.
 
 use crate::sampler::{CpuProfile, Sampler, ThreadId, ThreadProfile};
 use crate::threads::{Thread, Threads};
@@ -19,17 +18,18 @@ use std::collections::BTreeMap;
 pub(crate) struct Profiling {
     sampler: Sampler,
     tracing: Tracing,
-    /// Threads that were handed to both.
+    /// Number of threads that were passed to both.
     handed: usize,
-    /// Whether the counters at the start, and at the end of each slice, were read too late to be of
-    /// the moment of its samples.
+    /// For the start and each slice end, whether the counters were read too late to match its
+    /// samples.
     is_late: Vec<bool>,
     unread: Vec<Unread>,
 }
 
-/// Threads from which on those that ran most in the first slice are chosen, not all at the start.
+/// Number of threads above which those that ran most in the first slice are chosen, instead of all
+/// at the start.
 const CROWD: usize = 64;
-/// Longest time between the counters of a slice and its samples, ns.
+/// Maximum delay between the counters of a slice and its samples, ns.
 const LATE_NS: u64 = 3_000_000;
 
 impl Profiling {
@@ -42,8 +42,8 @@ impl Profiling {
         Self { sampler, tracing, handed: ids.len(), is_late: vec![false], unread }
     }
 
-    /// Ends a slice whose packets were counted from `counted_ns` on; `threads` may have become
-    /// more.
+    /// Ends a slice whose packets were counted from `counted_ns` on; `threads` may include new
+    /// ones.
     pub(crate) fn end_slice(&mut self, threads: &Threads, counted_ns: u64) {
         self.sampler.end_slice();
         self.is_late.push(monotonic_ns().saturating_sub(counted_ns) > LATE_NS);
@@ -58,8 +58,8 @@ impl Profiling {
         }
     }
 
-    /// Adds what was sampled and traced to the threads, and returns the rest. `packets` are those
-    /// of each slice; empty where no counter says.
+    /// Adds the results to the threads and returns the rest. `packets` are counts per slice; empty
+    /// without a counter.
     pub(crate) fn finish(self, activities: &mut [ThreadActivity], packets: &[f64]) -> Profiled {
         let mut unread = self.unread;
         unread.sort();
@@ -101,7 +101,7 @@ impl Profiling {
     }
 }
 
-/// Results of samples and traces that belong to no thread.
+/// Results that belong to no thread.
 #[derive(Debug, Default)]
 pub(crate) struct Profiled {
     pub(crate) events: Vec<KernelEvent>,
@@ -115,7 +115,7 @@ fn id(thread: &Thread) -> ThreadId {
     ThreadId { pid: thread.pid, tid: thread.tid }
 }
 
-/// The threads, those first that ran most so far: they get the most of what is scarce.
+/// Threads in the order of time run: limits favour those that ran most.
 fn ids(threads: &[Thread]) -> Vec<ThreadId> {
     let mut threads: Vec<&Thread> = threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns()));
@@ -130,7 +130,7 @@ fn call_name(number: i64) -> String {
 fn lost_records(lost: u64) -> Unread {
     Unread {
         what: "samples_lost".to_owned(),
-        reason: format!("{lost} samples or events were lost: this tool was not run in time"),
+        reason: format!("{lost} samples or events were lost: linerate did not get a CPU in time"),
         fix: None,
     }
 }
@@ -172,8 +172,8 @@ fn add_profile(thread: &mut ThreadActivity, profile: ThreadProfile) {
     }
 }
 
-/// Divides the time in its own code into work and polling: of its time on a CPU on its own behalf,
-/// what is not busy is polling, and of that the part `in_kernel` is in the kernel.
+/// Splits the user-mode time of a thread into work and polling: of its own time on a CPU, the part
+/// that is not busy is polling, of which `in_kernel` is in the kernel.
 fn divide_user(thread: &mut ThreadActivity, in_kernel: f64) {
     let Some(busy) = thread.busy.estimate() else { return };
     let own = share(thread, ThreadState::User) + share(thread, ThreadState::Kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU quotas of the control groups that watched processes are in, versions 1 and 2.
+//! CPU quotas of the watched processes' control groups, versions 1 and 2.
 
 use linerate_machine::Root;
 use linerate_machine::groups::{self, CpuQuota};
@@ -37,18 +37,18 @@ struct Group {
     quota: CpuQuota,
     first: Counts,
     last: Counts,
-    /// Nanoseconds for which it was stopped, by number of the slice.
+    /// Throttled nanoseconds, by slice number.
     throttled_ns: BTreeMap<u32, u64>,
 }
 
-/// The groups with a quota.
+/// Groups with a quota.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     groups: BTreeMap<String, Group>,
 }
 
 impl Quotas {
-    /// Finds the quotas that hold for a process.
+    /// Finds the quotas that apply to a process.
     pub(crate) fn add(&mut self, root: &Root, pid: u32) {
         for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
             let Some(quota) = groups::quota_of(root, &folder) else { continue };
@@ -64,7 +64,7 @@ impl Quotas {
         }
     }
 
-    /// Reads the groups at the end of a slice.
+    /// Reads the counters of the groups at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, number: u32) {
         for (folder, group) in &mut self.groups {
             let now = counts_of(root, folder);
@@ -74,8 +74,8 @@ impl Quotas {
         }
     }
 
-    /// For how long a quota stopped a process in a slice, all CPUs together: the strictest group,
-    /// since a group that stops stops those within it.
+    /// Throttled time of a process in a slice over all CPUs: that of the strictest group, since
+    /// throttling a group also stops its descendants.
     pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> u64 {
         let groups = self.groups.values().filter(|group| group.pids.contains(&pid));
         groups.filter_map(|group| group.throttled_ns.get(&number)).copied().max().unwrap_or(0)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of /proc that are read slice by slice: opened once, read in one system call.
+//! Files of /proc that are read per slice: opened once, read with one system call.
 
 use linerate_machine::Root;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The longest text: /proc/stat of thousands of CPUs.
+/// Maximum file size: /proc/stat with thousands of CPUs.
 const TEXT_MAX: usize = 1 << 20;
 
-/// A text that changes.
+/// A file whose contents change.
 #[derive(Debug)]
 pub(crate) struct Reader {
     file: Option<File>,
@@ -21,7 +21,7 @@ impl Reader {
         Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 4 << 10] }
     }
 
-    /// The text as it is now; empty where it cannot be read.
+    /// Current contents; empty if unreadable.
     pub(crate) fn text(&mut self) -> &str {
         let Some(file) = &self.file else { return "" };
         loop {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an event is refused, as an entry of what could not be read.
+//! Explains a refused event as an entry of unread data.
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::{Attempt, Refusal};
@@ -8,7 +8,8 @@ use linerate_doctor::refusal::Explainer;
 use linerate_linux::perf::{OpenError, Request, TRACEPOINT, Target};
 use linerate_record::why::Unread;
 
-/// Why the event `name` was refused, and what would change that; `what` is missing without it.
+/// Why the event `name` was refused, and what would change that; `what` is the data that is missing
+/// as a result.
 pub(crate) fn explain(
     what: &str,
     name: &str,

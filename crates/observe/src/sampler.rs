@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which functions threads spend their time on a CPU, from samples of their clock; and how much
-//! of it is work, of threads that poll.
+//! Samples the functions in which threads spend CPU time, and how much of it is work if they poll.
 //!
-//! Any user may sample the user mode of their own threads. Where the kernel is not shown, the time
-//! for which there is no sample is one function of it, `[not in user mode]`, so that shares are
-//! still of all the time on a CPU.
+//! Any user can sample user mode of their own threads. Without kernel samples, the unsampled time
+//! appears as one kernel function, `[not in user mode]`, so that shares refer to all CPU time.
 
 mod accesses;
 mod cpus;
@@ -28,34 +26,34 @@ use names::{KERNEL, Spots};
 use polling::Slice;
 use std::collections::HashMap;
 
-/// A thread, by process and number.
+/// A thread by process and thread ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
     /// Its process.
     pub pid: u32,
-    /// Its number.
+    /// Its thread ID.
     pub tid: u32,
 }
 
 pub(crate) const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 pub(crate) const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
-/// Samples per second of a thread that runs: no multiple of the rates of timers. In a virtual
-/// machine a sample takes 16 us, most of it outside of the guest: 0.8 % of the thread's time.
+/// Samples per second of a running thread: not a multiple of timer rates. In a virtual machine, a
+/// sample takes 16 us, most of it outside the guest: 0.8 % of the thread's time.
 const RATE: u64 = 499;
-/// Samples per second of all threads together, at most.
+/// Maximum samples per second over all threads.
 const MAX_RATE: u64 = 4000;
-/// Threads that are sampled, at most.
+/// Maximum number of sampled threads.
 const MAX_THREADS: usize = 64;
-/// Threads whose samples carry registers, at most: those that are watched first.
+/// Maximum number of threads sampled with registers: the first ones watched.
 const MAX_WITH_REGISTERS: usize = 8;
-/// Bytes of a sample in the ring, and of the registers with it.
+/// Size of a sample in the ring in bytes, and of its registers.
 const SAMPLE_BYTES: u64 = 40;
 const REGISTERS_BYTES: u64 = 136;
-/// The longest slice whose samples the ring must hold, seconds; with registers, half of it, as a
-/// user may not lock much memory.
+/// Longest slice that the ring can hold, seconds; with registers half of that, because users can
+/// lock little memory.
 const MAX_SLICE_S: u64 = 1;
-/// Accesses that are kept of a thread, at most.
+/// Maximum number of accesses kept per thread.
 const MAX_ACCESSES: usize = 20_000;
 
 /// Samples threads until [`Sampler::finish`].
@@ -65,30 +63,30 @@ pub struct Sampler {
     cpus: SampledCpus,
     spots: Spots,
     decoder: Decoder,
-    /// Nanoseconds of a thread's time between two samples.
+    /// CPU time between two samples of a thread, nanoseconds.
     period_ns: u64,
     has_kernel: bool,
     slices: usize,
     left_out: usize,
 }
 
-/// A thread that is sampled.
+/// A sampled thread.
 #[derive(Debug)]
 struct Sampled {
     id: ThreadId,
     event: Event,
     ring: Ring,
-    /// Time on a CPU at the end of the last slice.
+    /// CPU time at the end of the last slice.
     run_ns: u64,
-    /// Samples taken, those lost, and those made up for time that is not sampled.
+    /// Numbers of samples: taken, lost, and substituted for time that cannot be sampled.
     samples: u64,
     lost: u64,
     unsampled: u64,
-    /// The slice in which it was first watched.
+    /// Slice in which it was first watched.
     first: usize,
     slices: Vec<Slice>,
     has_registers: bool,
-    /// Samples at instructions made for ciphers.
+    /// Samples at instructions for ciphers and hashes.
     ciphers: u64,
     accesses: Vec<Access>,
 }
@@ -102,9 +100,9 @@ impl Sampled {
 /// Result of sampling.
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
-    /// Of each thread.
+    /// Profile of each thread.
     pub threads: Vec<ThreadProfile>,
-    /// Of each CPU, where its kernel may be sampled.
+    /// Profile of each CPU, if its kernel functions can be sampled.
     pub cpus: Vec<CpuProfile>,
     /// Cache lines that several threads use and one writes.
     pub shared_lines: Vec<SharedLine>,
@@ -155,7 +153,7 @@ impl Sampler {
         unread
     }
 
-    /// Opens the event of a thread. What is refused for the kernel alone is no error.
+    /// Opens the event of a thread. Refusal of kernel samples alone is not an error.
     fn open(&mut self, id: ThreadId) -> Result<Option<Unread>, Option<Unread>> {
         let target = Target::Thread(id.tid);
         let request =
@@ -187,10 +185,7 @@ impl Sampler {
         let ring = Ring::map(&event, pages as usize, fields).map_err(|error| {
             Some(Unread {
                 what: "samples".to_owned(),
-                reason: format!(
-                    "no memory for samples of thread {} may be locked: {error}",
-                    id.tid
-                ),
+                reason: format!("cannot lock memory for samples of thread {}: {error}", id.tid),
                 fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
             })
         })?;
@@ -213,7 +208,7 @@ impl Sampler {
         Ok(refused)
     }
 
-    /// Ends a slice: takes the samples of all threads. At least once per second.
+    /// Ends a slice: reads the samples of all threads. Call at least once per second.
     pub fn end_slice(&mut self) {
         self.spots.begin_slice();
         for thread in &mut self.threads {
@@ -225,7 +220,7 @@ impl Sampler {
         self.slices += 1;
     }
 
-    /// Time on a CPU of a thread in each slice since it is watched, nanoseconds.
+    /// CPU time of a thread in each slice since it is watched, nanoseconds.
     pub fn run_ns(&self, id: ThreadId) -> Vec<u64> {
         let of_id = self.threads.iter().filter(|thread| thread.id == id);
         of_id.flat_map(|thread| &thread.slices).map(|slice| slice.run_ns).collect()
@@ -236,13 +231,13 @@ impl Sampler {
         self.left_out
     }
 
-    /// Samples that were lost because nothing read them in time.
+    /// Samples lost because the rings were not read in time.
     pub fn lost(&self) -> u64 {
         self.threads.iter().map(|thread| thread.lost).sum()
     }
 
-    /// Ends sampling. `packets` are those of each slice, as far as a counter says; `asleep` is the
-    /// share of the window that a thread slept.
+    /// Ends sampling. `packets` are counts per slice, if known; `asleep` is the share of the window
+    /// that a thread slept.
     pub fn finish(self, packets: &[Option<u64>], asleep: impl Fn(ThreadId) -> f64) -> Profiles {
         let names = &self.spots.resolve();
         let parts = self.threads.iter().map(|thread| accesses::Sampled {
@@ -318,7 +313,7 @@ impl Sampled {
     }
 }
 
-/// Counts of spots as counts of places.
+/// Converts counts by spot to counts by place.
 fn by_place(counts: &[(u32, u32)], of_spots: &[u32]) -> Vec<(u32, u32)> {
     let mut places = HashMap::<u32, u32>::new();
     for &(spot, count) in counts {

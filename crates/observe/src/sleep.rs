@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On what threads sleep: their system call, sampled.
+//! Samples the system calls in which threads sleep.
 
 use crate::procfs::task::InCall;
 use crate::threads::{Thread, Threads, text_of};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 
-/// Threads that are sampled, at most, and those per tick: a sample costs some microseconds.
+/// Maximum number of sampled threads, and of samples per tick: a sample takes some microseconds.
 const SAMPLED_MAX: usize = 64;
 const PER_TICK: usize = 4;
 
-/// Not a call: a signal or a debugger has stopped the thread.
+/// Pseudo-call of a thread stopped by a signal or a debugger.
 const STOPPED: &str = "stopped";
 
-/// State in which a thread was found.
+/// State of a thread at a sample.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     on: String,
@@ -27,13 +27,13 @@ struct Place {
 /// Object that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
-    /// A descriptor of the process: where its link points to.
+    /// A file descriptor, as the target of its link.
     File(String),
     /// The address of a futex.
     Futex(u64),
 }
 
-/// The samples of one thread.
+/// Samples of one thread.
 #[derive(Debug, Default)]
 struct Samples {
     file: Option<File>,
@@ -45,12 +45,12 @@ struct Samples {
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
-    /// Position after the last tick, if there are too many threads for one.
+    /// Next thread to sample, if there are too many for one tick.
     next: usize,
 }
 
 impl Sleepers {
-    /// Samples threads: the next ones, where there are many.
+    /// Samples threads; if there are many, the next ones in turn.
     pub(crate) fn tick(&mut self, root: &Root, threads: &Threads) {
         let followed: Vec<&Thread> =
             threads.all.iter().filter(|thread| thread.is_followed()).take(SAMPLED_MAX).collect();
@@ -94,8 +94,8 @@ impl Sleepers {
         *samples.asleep.entry(place).or_default() += 1;
     }
 
-    /// On what a thread slept: `asleep`, its share of time asleep, divided as the samples are.
-    /// `describe` words an object.
+    /// What a thread slept on: its share of time asleep, `asleep`, divided by samples. `describe`
+    /// formats an object.
     pub(crate) fn of(
         &self,
         thread: &Thread,
@@ -118,7 +118,7 @@ impl Sleepers {
         times
     }
 
-    /// Whether the system calls of some thread could not be read.
+    /// Whether system calls of any thread could not be read.
     pub(crate) fn were_refused(&self) -> bool {
         self.samples.values().any(|samples| samples.is_refused)
     }
@@ -137,19 +137,19 @@ fn place_of(root: &Root, pid: u32, number: u64, first: u64) -> Option<Place> {
     Some(Place { on: on.to_owned(), object })
 }
 
-/// The kernel's function that a thread waits in; compilers add suffixes to some.
+/// Kernel function in which a thread waits, without compiler suffixes.
 fn wait_channel(root: &Root, folder: &str) -> String {
     let text = root.text(&format!("{folder}/wchan")).filter(|text| text != "0");
     let name = text.as_deref().and_then(|text| text.split('.').next()).unwrap_or("not known");
     name.to_owned()
 }
 
-/// The inode in the link of a socket, `socket:[4711]`.
+/// Inode in the link of a socket, `socket:[4711]`.
 pub(crate) fn socket_inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// An object in words, of a file that is no known socket: `pipe`, `/dev/net/tun`.
+/// Formats an object that is not a known socket: `pipe`, `/dev/net/tun`.
 pub(crate) fn describe(object: &Object) -> String {
     match object {
         Object::Futex(address) => format!("futex {address:#x}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes are meant, and whether they may be watched.
+//! Selects the processes to watch, and checks that they can be watched.
 
 use crate::ObserveError;
 use crate::procfs::task::{Stat, Status};
@@ -7,7 +7,7 @@ use linerate_machine::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
-/// The numbers of all processes, ascending.
+/// PIDs of all processes, ascending.
 pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     let mut pids: Vec<u32> =
         root.names("proc").iter().filter_map(|name| name.parse().ok()).collect();
@@ -15,15 +15,16 @@ pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     pids
 }
 
-/// The used fields of `stat` of a process.
+/// Fields of `stat` of a process.
 pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }
 
-/// Checks that a process may be watched.
+/// Checks that a process can be watched.
 ///
 /// # Errors
-/// It is gone, a zombie, a thread, the kernel's, or another user's.
+///
+/// It does not exist, or is a zombie, a thread ID, a kernel thread or another user's process.
 pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
     let stat = stat_of(root, pid).ok_or(ObserveError::Gone(pid))?;
     let status = root.text(&format!("proc/{pid}/status")).ok_or(ObserveError::Gone(pid))?;
@@ -43,8 +44,8 @@ pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
     }
 }
 
-/// Whether the kernel keeps from us what only the owner may read, and the owner is another user. A
-/// process of our own that hides it (not dumpable) is watched for what is left.
+/// Whether the kernel hides the process because another user owns it. A process of this user that
+/// is not dumpable is watched as far as possible.
 fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
     let is_refused = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")))
         .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
@@ -52,10 +53,10 @@ fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
     is_refused && own != Some(uid)
 }
 
-/// The processes of this name, this one left out: the name that the kernel has, or that of the file
-/// they run.
+/// Processes with this name, by the kernel's name or that of the executable, excluding this one.
 ///
 /// # Errors
+///
 /// There are none.
 pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
     let own = std::process::id();
@@ -72,19 +73,19 @@ pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
     }
 }
 
-/// The name of the file that a process runs.
+/// Name of the executable of a process.
 fn file_name(root: &Root, pid: u32) -> Option<String> {
     let link = std::fs::read_link(root.path(&format!("proc/{pid}/exe"))).ok()?;
     let name = link.file_name()?.to_string_lossy().into_owned();
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// The watched processes and what is known of the others: finds descendants as they appear.
+/// The watched processes, and what is known of others; finds descendants as they appear.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
-    /// Those watched, in the order found.
+    /// Watched processes, in the order found.
     pub(crate) pids: Vec<u32>,
-    /// The kernel's threads that run softirqs, by CPU.
+    /// Softirq threads of the kernel, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
 }
@@ -104,13 +105,13 @@ impl Family {
         family
     }
 
-    /// A process whose descendants have not been looked for yet.
+    /// A single process whose descendants have not been searched yet.
     pub(crate) fn of_one(pid: u32) -> Self {
         Self { pids: vec![pid], ..Self::default() }
     }
 
-    /// Adds the descendants that have appeared; `stat` is read of processes that are new since the
-    /// last call only. Returns the processes added.
+    /// Adds new descendants and returns them; reads `stat` only of processes that appeared since
+    /// the last call.
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
         let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
         self.seen.retain(|pid, _| now.contains(pid));
@@ -144,7 +145,7 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Moves processes whose parent is watched to the watched ones, until there are none.
+    /// Moves children of watched processes to the watched ones, repeatedly.
     fn adopt(&mut self) -> Vec<u32> {
         let mut added = Vec::new();
         loop {

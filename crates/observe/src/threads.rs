@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel counters of threads, read per slice.
+//! Per-thread counters of the kernel, read every slice.
 
 use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Threads that are read at every slice; of more, those that ran or waited most in the first one.
+/// Maximum number of threads read every slice: those that ran or waited most in the first one.
 pub(crate) const FOLLOWED_MAX: usize = 256;
 
-/// Threads whose files stay open: two each, within the usual limit of 1024 open files.
+/// Maximum number of threads whose files stay open: two each, within the usual limit of 1024
+/// descriptors.
 const OPEN_MAX: usize = 128;
 
-/// Times a slice may have more threads than [`FOLLOWED_MAX`] before the folder is read at each
-/// slice no more, but at every tenth.
+/// Number of threads above which the directory is read only every tenth slice.
 const CROWD: usize = 1024;
 
-/// Slices after which the folder is read even if the number of threads is the same: new threads may
-/// have replaced others.
+/// Slices after which the directory is read even if the number of threads is unchanged: threads may
+/// have been replaced.
 const LOOK_EVERY: u32 = 5;
 
 /// Activity of a thread in one slice.
@@ -26,17 +26,17 @@ const LOOK_EVERY: u32 = 5;
 pub(crate) struct Slice {
     /// Number of the slice.
     pub(crate) number: u32,
-    /// Time since it was read last, ns.
+    /// Time since the previous read, ns.
     pub(crate) wall_ns: u64,
     pub(crate) run_ns: u64,
     pub(crate) delay_ns: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
-    /// The CPU it ran on last.
+    /// The CPU it last ran on.
     pub(crate) cpu: u32,
 }
 
-/// Readings of a thread per slice.
+/// Activity of a thread by slice.
 #[derive(Clone, Debug, Default)]
 struct Read {
     at_ns: u64,
@@ -44,7 +44,7 @@ struct Read {
     sched: SchedStat,
 }
 
-/// A thread that is watched.
+/// A watched thread.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) pid: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Thread {
     pub(crate) major_faults: u64,
     first_status: Status,
     last_status: Status,
-    /// Calls of read(2), write(2) and their kin until it was first and last seen.
+    /// Calls of read(2), write(2) and similar, at the first and the last read.
     io_calls: [Option<u64>; 2],
     last: Read,
     files: Option<(File, File)>,
@@ -66,7 +66,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Seconds of the window in which it was there.
+    /// Seconds of the window in which it existed.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.slices.iter().map(|slice| slice.wall_ns).sum::<u64>() as f64 / 1e9
     }
@@ -76,7 +76,7 @@ impl Thread {
         self.slices.iter().map(|slice| slice.run_ns + slice.delay_ns).sum()
     }
 
-    /// Time on a CPU since it began, ns.
+    /// CPU time since its start, ns.
     pub(crate) fn ran_ns(&self) -> u64 {
         self.last.sched.run_ns
     }
@@ -92,40 +92,40 @@ impl Thread {
         cpus.into_iter().map(|(cpu, _)| cpu).collect()
     }
 
-    /// The CPUs it may use.
+    /// CPUs in its affinity mask.
     pub(crate) fn allowed(&self) -> &[u32] {
         &self.last_status.allowed
     }
 
-    /// Switches it asked for, and those it did not ask for.
+    /// Voluntary and involuntary context switches.
     pub(crate) fn switches(&self) -> (u64, u64) {
         let (first, last) = (&self.first_status, &self.last_status);
         let voluntary = last.voluntary_switches.saturating_sub(first.voluntary_switches);
         (voluntary, last.involuntary_switches.saturating_sub(first.involuntary_switches))
     }
 
-    /// Calls of read(2), write(2) and their kin; `None` where they may not be read.
+    /// Calls of read(2), write(2) and similar; `None` if unreadable.
     pub(crate) fn io_calls(&self) -> Option<u64> {
         let [first, last] = self.io_calls;
         last?.checked_sub(first?)
     }
 
-    /// Whether it was never asleep: it was ready at the start and gave up no CPU by itself.
+    /// Whether it never slept: it was runnable at the start and had no voluntary switches.
     pub(crate) fn never_slept(&self) -> bool {
         self.began == 'R' && self.switches().0 == 0
     }
 
-    /// Whether a signal or a debugger had stopped it when it was last read.
+    /// Whether a signal or a debugger had stopped it at the last read.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.last.stat.state, 'T' | 't')
     }
 
-    /// Whether it was asleep when it was last read.
+    /// Whether it was asleep at the last read.
     pub(crate) fn is_asleep(&self) -> bool {
         !self.has_ended && self.last.stat.state != 'R'
     }
 
-    /// Whether it is there and read at each slice.
+    /// Whether it still exists and is read every slice.
     pub(crate) fn is_followed(&self) -> bool {
         self.is_followed && !self.has_ended
     }
@@ -134,7 +134,7 @@ impl Thread {
         format!("proc/{}/task/{}/{name}", self.pid, self.tid)
     }
 
-    /// Reads it, and puts what happened since the last time to its slices.
+    /// Reads it, and adds the activity since the previous read to its slices.
     fn read(&mut self, root: &Root, number: u32, at_ns: u64) {
         let Some(now) = read(root, self, at_ns) else {
             self.has_ended = true;
@@ -163,7 +163,7 @@ impl Thread {
         self.last = now;
     }
 
-    /// Reads its status, for the switches and the CPUs allowed, and its calls of read and write.
+    /// Reads its status for context switches and affinity, and its I/O calls.
     fn read_status(&mut self, root: &Root) {
         if let Some(text) = root.text(&self.file("status")) {
             self.last_status = Status::parse(&text);
@@ -172,7 +172,7 @@ impl Thread {
     }
 }
 
-/// Reads `stat` and `schedstat`, from files that are open already where they are.
+/// Reads `stat` and `schedstat`, from open files if available.
 fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
     let (stat, sched) = match &thread.files {
         Some((stat, sched)) => (text_of(stat)?, text_of(sched)),
@@ -182,7 +182,7 @@ fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
     Some(Read { at_ns, stat: Stat::parse(&stat)?, sched })
 }
 
-/// The text of a file of /proc, from its start, as it is now.
+/// Current contents of a /proc file, from its start.
 pub(crate) fn text_of(file: &File) -> Option<String> {
     // The longest of the files read so, `stat`, has some 350 bytes.
     let mut bytes = [0; 2048];
@@ -194,14 +194,13 @@ pub(crate) fn text_of(file: &File) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) all: Vec<Thread>,
-    /// Places in `all` of those that have not ended, by process and number.
+    /// Indices in `all` of threads that have not exited, by process and thread ID.
     places: BTreeMap<(u32, u32), usize>,
     open: usize,
 }
 
 impl Threads {
-    /// Finds the threads of `pids` that are new; at most a tenth of the slices do so when there are
-    /// very many.
+    /// Finds new threads of `pids`; with very many threads, in at most a tenth of the slices.
     pub(crate) fn look(&mut self, root: &Root, pids: &[u32], number: u32, at_ns: u64) {
         if self.places.len() > CROWD && !number.is_multiple_of(10) {
             return;
@@ -220,7 +219,7 @@ impl Threads {
         }
     }
 
-    /// Whether as many threads of a process are known as its first one says there are.
+    /// Whether all threads of a process are known, judging by the count in its `stat`.
     fn are_all_known(&self, pid: u32) -> bool {
         let Some(&place) = self.places.get(&(pid, pid)) else { return false };
         let first = &self.all[place];
@@ -278,7 +277,7 @@ impl Threads {
         self.forget_ended();
     }
 
-    /// If there are too many threads, follows those that ran or waited most so far.
+    /// If there are too many threads, selects those that ran or waited most so far.
     pub(crate) fn choose(&mut self, root: &Root, number: u32, at_ns: u64) {
         if self.places.len() <= FOLLOWED_MAX {
             return;
@@ -298,7 +297,7 @@ impl Threads {
         }
     }
 
-    /// Reads all threads for the last time.
+    /// Reads all threads one last time.
     pub(crate) fn finish(&mut self, root: &Root, number: u32, at_ns: u64) {
         for &place in self.places.values() {
             let thread = &mut self.all[place];
@@ -309,7 +308,7 @@ impl Threads {
         }
     }
 
-    /// Whether all threads that were watched have ended.
+    /// Whether all watched threads have exited.
     pub(crate) fn are_gone(&self) -> bool {
         self.places.is_empty()
     }

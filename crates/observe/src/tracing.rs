@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What only the kernel's tracepoints say: who ran while a thread waited for a CPU, which system
-//! calls it made, why packets were dropped, how often locks were contended. For root, or with
-//! CAP_PERFMON and a tracefs that may be read, which root does without mounting it.
+//! Data that only tracepoints provide: which threads ran while a watched thread waited for a CPU,
+//! its system calls, drop reasons, lock contention. Needs root, or CAP_PERFMON and a readable
+//! tracefs; root needs no mount.
 //!
-//! Some kernels leave out events of an idle CPU (seen on 6.18 in a guest, on one of two CPUs, in a
-//! third of the runs): waits that end there are not counted, and what runs there next is not named.
+//! Some kernels omit events of an idle CPU (seen on 6.18 in a guest, on one of two CPUs, in a third
+//! of the runs): waits that end there are not counted, and the thread that runs there next is not
+//! named.
 //!
-//! Tracepoints are counted all the time while they are rare. From some thousand per slice on they
-//! are on in some slices only, and counts are scaled: what they cost has a bound.
+//! Tracepoints are always on while events are rare. Above some thousand events per slice, they are
+//! on in some slices only, and counts are scaled: this bounds their cost.
 
 mod duty;
 mod format;
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::{Tally, Wanted};
 
-/// The counted event.
+/// The counted tracepoints.
 const WANTED: [Wanted; 5] = [
     Wanted {
         name: "skb:kfree_skb",
@@ -44,29 +45,29 @@ const WANTED: [Wanted; 5] = [
     Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
 ];
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
-/// CPUs on which events are counted, and threads of which they are, at most.
+/// Maximum numbers of CPUs and of threads on which events are counted.
 const MAX_CPUS: usize = 64;
 const MAX_THREADS: usize = 64;
 
-/// Trace results of a thread.
+/// Results for a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedThread {
     /// Threads that ran on its CPU while it waited for one, longest first.
     pub ran_instead: Vec<RanInstead>,
-    /// Number of waits for a CPU by length, as in `ThreadActivity`.
+    /// Waits for a CPU by length, as in `ThreadActivity`.
     pub waits_us_log2: Vec<u64>,
-    /// System calls; `None` where they may not be counted.
+    /// System calls; `None` if counting is not permitted.
     pub system_calls: Option<u64>,
-    /// Seconds for which it waited for locks of the kernel; `None` where that may not be traced.
+    /// Seconds spent waiting for kernel locks; `None` if tracing is not permitted.
     pub lock_wait_s: Option<f64>,
 }
 
 /// Result of tracing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
-    /// By number of the thread.
+    /// Results by thread ID.
     pub threads: BTreeMap<u32, TracedThread>,
-    /// Events of the kernel.
+    /// Counted kernel events.
     pub events: Vec<KernelEvent>,
     /// Whether the scheduler's events were read.
     pub has_scheduler: bool,
@@ -83,8 +84,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Begins to trace threads, and events on `cpus`. What cannot be traced is said in the second
-    /// value.
+    /// Starts tracing threads, and events on `cpus`. The second value lists what cannot be traced.
     pub fn start(threads: &[ThreadId], cpus: &[u32]) -> (Self, Vec<Unread>) {
         let mut tracing = Self {
             folder: None,
@@ -171,7 +171,7 @@ impl Tracing {
         unread
     }
 
-    /// Ends a slice: takes what was written of all events. At least once per second.
+    /// Ends a slice: reads all events. Call at least once per second.
     pub fn end_slice(&mut self) {
         let now_ns = monotonic_ns();
         if let Some(scheduler) = &mut self.scheduler {
@@ -183,7 +183,7 @@ impl Tracing {
         self.tallies.iter_mut().for_each(|tally| tally.end_slice(now_ns));
     }
 
-    /// Ends tracing. `call_name` names a system call.
+    /// Ends tracing. `call_name` returns the name of a system call.
     pub fn finish(self, call_name: impl Fn(i64) -> String) -> Traced {
         let now_ns = monotonic_ns();
         let mut traced = Traced { has_scheduler: self.scheduler.is_some(), ..Traced::default() };
@@ -212,7 +212,7 @@ impl Tracing {
     }
 }
 
-/// The process of a thread that still runs.
+/// The process of a thread that still exists.
 fn process_of(tid: Option<u32>) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", tid?)).ok()?;
     Some(Status::parse(&text).process).filter(|pid| *pid != 0)

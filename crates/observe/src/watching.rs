@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedule of the readings: at the start of the window, at the end of each slice, at its end.
+//! Schedule of the readings: at the start of the window, and at the end of each slice.
 
 use crate::ObserveError;
 use crate::adapters::{self, Program};
@@ -21,13 +21,13 @@ use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{SocketKind, Unread};
 
-/// New sockets are looked for at every tenth slice: the kernel's whole table is read for it.
+/// Slices between searches for new sockets: each reads the kernel's whole socket table.
 const SOCKETS_EVERY: u32 = 10;
 
-/// New processes are looked for at every fifth slice: every process of the system is read for it.
+/// Slices between searches for new processes: each reads every process of the system.
 const FAMILY_EVERY: u32 = 5;
 
-/// Everything that is watched, and what was read of it.
+/// Everything that is watched, with its readings.
 pub(crate) struct Watching {
     pub(crate) name: String,
     pub(crate) interface: Option<String>,
@@ -41,16 +41,16 @@ pub(crate) struct Watching {
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
     pub(crate) interfaces: Interfaces,
-    /// The interfaces, as they were read last.
+    /// Last readings of the interfaces.
     pub(crate) links: Vec<Link>,
     pub(crate) arrivals: Arrivals,
     transport: Transport,
-    /// Packets at the start and at the end of each slice.
+    /// Packet counts at the start and at the end of each slice.
     pub(crate) counts: Vec<Counts>,
     /// Length of each slice, seconds.
     pub(crate) wall_s: Vec<f64>,
     pub(crate) ended: Option<String>,
-    /// The program, where it says what it counts.
+    /// The program's own counters, if it exports them.
     pub(crate) program: Option<Program>,
     pub(crate) unread: Vec<Unread>,
     last_ns: u64,
@@ -116,7 +116,7 @@ impl Watching {
         Ok(watching)
     }
 
-    /// Reads the end of a slice.
+    /// Takes the readings at the end of a slice.
     pub(crate) fn read(&mut self, root: &Root, slice: u32) {
         let now_ns = monotonic_ns();
         let wall_ns = now_ns - self.last_ns;
@@ -149,7 +149,7 @@ impl Watching {
         }
     }
 
-    /// Between the ends of slices: samples what sleeping threads wait for, and how packets arrive.
+    /// Between slice ends: samples what sleeping threads wait for, and packet arrivals.
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
         let bound = self.sockets.packet_interfaces();
@@ -177,7 +177,7 @@ impl Watching {
         Namespace::note_others(root, &self.family.pids, &mut self.unread);
     }
 
-    /// Finds the socket of a program that says what it counts; one that is starting opens it late.
+    /// Finds the program's statistics socket; a program that is starting opens it late.
     fn find_program(&mut self, root: &Root) {
         if self.program.is_none() && !self.was_refused {
             let unix = root.text(&self.namespace.file("unix")).unwrap_or_default();
@@ -188,7 +188,7 @@ impl Watching {
         }
     }
 
-    /// The packet counters as they are now.
+    /// Current packet counters.
     fn count(&mut self, root: &Root) -> Counts {
         let mut counts = Counts::default();
         if self.interface.is_some() {
@@ -218,7 +218,7 @@ impl Watching {
         counts
     }
 
-    /// Whether there is nothing left to watch; then `ended` says how that came.
+    /// Whether nothing is left to watch; sets `ended` to the reason.
     pub(crate) fn has_ended(&mut self, root: &Root, running: Option<&mut Running>) -> bool {
         if self.interface.is_some() || !self.threads.are_gone() {
             return false;
@@ -228,7 +228,8 @@ impl Watching {
             Some(running) => running.wait_a_moment(),
             None => self.family.pids.first().and_then(status).map(describe_status),
         };
-        self.ended.get_or_insert_with(|| "ended; only its parent can read its status".to_owned());
+        self.ended
+            .get_or_insert_with(|| "ended; only its parent can read its exit status".to_owned());
         true
     }
 }

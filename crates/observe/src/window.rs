@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The window: from its start to its end.
+//! Runs an observation over its window.
 
 use crate::assemble::assemble;
 use crate::command::Running;
@@ -12,24 +12,25 @@ use linerate_record::why::Observation;
 use linerate_trial::Watch;
 use std::time::Duration;
 
-/// Slices of a window; fewer where one would be shorter than [`SLICE_MIN`], more where one would be
-/// longer than a second, for which samples have room.
+/// Slices of a window; fewer if they would be shorter than [`SLICE_MIN`], more if they would be
+/// longer than a second, which is what sample rings hold.
 const SLICES: u128 = 50;
 
-/// Times of /proc/stat are in hundredths of a second, those of a running thread are brought up to
-/// date at each timer interrupt, some milliseconds apart.
+/// Minimum slice: times of /proc/stat are in hundredths of a second, and those of a running thread
+/// are updated at timer interrupts, some milliseconds apart.
 const SLICE_MIN: Duration = Duration::from_millis(20);
 
-/// Sampling rate of sleeping threads: 200 times in 5 s, so that a share of the time is known
-/// to some 3 points.
+/// Sampling interval of sleeping threads: 200 samples in 5 s, so that a share is accurate to about
+/// ±3 points.
 const TICK: Duration = Duration::from_millis(25);
 
 /// Maximum overrun of a window beyond twice its length.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Watches, from start to end.
+/// Watches from start to end.
 ///
 /// # Errors
+///
 /// As [`crate::observe`].
 pub(crate) fn observe(
     root: &Root,

@@ -23,7 +23,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The word for it, in JSON and on command lines.
+    /// Its keyword in JSON and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hw => "hw",

@@ -151,7 +151,7 @@ pub fn remedy(cause: &str) -> &'static str {
         }
         cause::OTHER_LINK_TYPE => "record on an Ethernet or IP interface",
         cause::DAMAGED_BLOCK | cause::TRUNCATED_TAIL | cause::DAMAGED_TAIL => {
-            "the file is damaged: copy or record it again"
+            "the file is damaged or still being written: copy or record it again"
         }
         _ => "replace the capture",
     }

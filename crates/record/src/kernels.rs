@@ -27,7 +27,7 @@ impl Kernel {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
-    /// The word for it, in JSON and on command lines.
+    /// Its keyword in JSON and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Checksum => "checksum",
@@ -82,7 +82,7 @@ impl Mix {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Imix, Self::Uniform20To1500, Self::Uniform20To256];
 
-    /// The word for it in JSON.
+    /// Its keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Imix => "imix",
@@ -115,7 +115,7 @@ impl State {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::JustWritten];
 
-    /// The word for it in JSON.
+    /// Its keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Warm => "warm",

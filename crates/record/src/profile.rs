@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `profile` record: in which functions the threads of a program spend their time on
-//! a CPU, by samples.
+//! The body of a `profile` record: the functions in which the threads of a program spend CPU time,
+//! from samples.
 //!
-//! A share is that of all samples of the program, and as each sample stands for the same time, of
-//! its time on a CPU. Time asleep or waiting for a CPU is in none of them.
+//! Shares are of all samples of the program and, since each sample represents the same time, of its
+//! CPU time. Time asleep or waiting for a CPU is not sampled.
 
 use crate::figure::Figure;
 use crate::why::{PacketCount, Unread};
 use serde::{Deserialize, Serialize};
 
-/// A profile.
+/// Profile of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileReport {
@@ -23,19 +23,19 @@ pub struct ProfileReport {
     /// CPU time of all threads in the window, seconds.
     #[serde(serialize_with = "crate::finite")]
     pub cpu_s: f64,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Samples that were lost because the ring between kernel and tool was full.
+    /// Samples lost because the ring buffer was full.
     pub lost_samples: u64,
-    /// Threads that were sampled, the one with the most samples first.
+    /// The sampled threads, by descending number of samples.
     pub threads: Vec<SampledThread>,
-    /// Functions, the one with the most samples of its own first.
+    /// Functions, by descending number of samples in themselves.
     pub functions: Vec<FunctionCost>,
-    /// Kinds of work, the one with the most samples first.
+    /// Kinds of work, by descending number of samples.
     pub classes: Vec<ClassCost>,
-    /// The call chains, as a tree: callers before those they call.
+    /// The call chains as a tree: callers before callees.
     pub calls: Vec<CallNode>,
-    /// Packets of the interface that was named; `null` without one.
+    /// Packets of the requested interface; `null` without one.
     pub packets: Option<PacketCount>,
     /// CPU time of the profiler itself over `elapsed_s`: a share of one CPU.
     pub observer: Figure,
@@ -47,31 +47,30 @@ pub struct ProfileReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProgram {
-    /// Its name, as the kernel has it (at most 15 bytes).
+    /// Its name according to the kernel (at most 15 bytes).
     pub name: String,
-    /// The processes, those that were started in the window included.
+    /// The processes, including those started during the window.
     pub pids: Vec<u32>,
     /// Whether it was a command that `profile` started.
     pub is_command: bool,
-    /// How it ended within the window: `exit status 1`, `SIGKILL`; `null` if it did not.
+    /// Exit within the window: `exit status 1`, `SIGKILL`; `null` if it was still running.
     pub ended: Option<String>,
-    /// Whether the user ended the window before its time.
+    /// Whether the user ended the window early.
     pub interrupted: bool,
 }
 
-/// How samples were taken.
+/// Sampling method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SamplingMethod {
-    /// The event: `cycles`, or `cpu-clock` where there is no PMU.
+    /// The event: `cycles`, or `cpu-clock` without a PMU.
     pub event: String,
-    /// Samples per second of a thread that runs.
+    /// Samples per second of a running thread.
     #[serde(serialize_with = "crate::finite")]
     pub rate_hz: f64,
-    /// Whether the kernel was sampled, too. Where not, its time is one function,
-    /// `[not in user mode]`.
+    /// Whether the kernel was sampled. If not, its time is one function, `[not in user mode]`.
     pub has_kernel: bool,
-    /// Parts of the window whose samples were counted apart: the samples of each interval.
+    /// Number of slices of the window, the unit of resampling for intervals.
     pub slices: u32,
 }
 
@@ -81,35 +80,35 @@ pub struct SamplingMethod {
 pub struct SampledThread {
     /// Its process.
     pub pid: u32,
-    /// Its number.
+    /// Its thread ID.
     pub tid: u32,
     /// Its name at its last sample.
     pub name: String,
-    /// Samples of it.
+    /// Number of its samples.
     pub samples: u64,
 }
 
-/// A function and its time.
+/// Cost of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionCost {
-    /// Its name, or its file and offset where it has none: `dpdk-testpmd+0x7cd00`.
+    /// Its name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// The file it is in; `kernel` for the kernel.
+    /// Its file; `kernel` for the kernel.
     pub module: String,
-    /// The kind of work, by its name and file.
+    /// Its kind of work, by name and file.
     pub class: CostClass,
     /// Samples in the function itself.
     pub samples: u64,
-    /// Share of all samples that are in the function itself.
+    /// Share of all samples in the function itself.
     pub share: Figure,
-    /// Samples in it or in what it called.
+    /// Samples in it or its callees.
     pub samples_with_callees: u64,
     /// CPU time per packet in the function itself.
     pub ns_per_packet: Figure,
 }
 
-/// A kind of work and its time.
+/// Cost of a kind of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassCost {
@@ -127,7 +126,8 @@ pub struct ClassCost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallNode {
-    /// Index in `calls` of what called it, always a smaller one; `null` for the first of a thread.
+    /// Index of its caller in `calls`, always smaller than its own; `null` for the first function
+    /// of a thread.
     pub caller: Option<u32>,
     /// Index of its thread in `threads`.
     pub thread: u32,
@@ -137,12 +137,12 @@ pub struct CallNode {
     pub samples: u64,
 }
 
-/// Kinds of work that a packet program does.
+/// Kinds of work of a packet program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CostClass {
-    /// Copying bytes, within the program or between it and the kernel.
+    /// Copying bytes, in user space or between user and kernel.
     Copy,
     /// Checksums.
     Checksum,
@@ -152,7 +152,7 @@ pub enum CostClass {
     Lock,
     /// Entering and leaving the kernel.
     SystemCallEntry,
-    /// Page faults, and what maps and unmaps memory.
+    /// Page faults, and mapping and unmapping memory.
     PageFault,
     /// Connection tracking and packet filters.
     Filter,
@@ -160,22 +160,22 @@ pub enum CostClass {
     Segmentation,
     /// Ciphers and hashes.
     Crypto,
-    /// Drivers of interfaces, and the layer that calls them.
+    /// NIC drivers and the device layer.
     Driver,
-    /// Choosing what runs next, waking and switching.
+    /// Scheduling, waking and switching threads.
     Scheduler,
-    /// Asking whether there is something to do.
+    /// Polling for work.
     Polling,
-    /// Having nothing to do.
+    /// Idling.
     Idle,
-    /// The program's own work: user mode, and none of the above.
+    /// The program's own work: user mode, none of the above.
     Program,
-    /// What else the kernel does.
+    /// Other kernel work.
     Kernel,
 }
 
 impl CostClass {
-    /// All of them, in the order in which they are listed.
+    /// All kinds, in the order in which they are listed.
     pub const ALL: [Self; 15] = [
         Self::Copy,
         Self::Checksum,
@@ -194,7 +194,7 @@ impl CostClass {
         Self::Kernel,
     ];
 
-    /// The word for it, in records and in the list of patterns.
+    /// Its keyword in records and in the list of patterns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -215,7 +215,7 @@ impl CostClass {
         }
     }
 
-    /// What people call it.
+    /// Display name.
     pub fn title(self) -> String {
         match self {
             Self::SystemCallEntry => "syscall entry".to_owned(),
@@ -225,7 +225,7 @@ impl CostClass {
 }
 
 impl ProfileReport {
-    /// The functions of a node, the outermost caller first.
+    /// Functions on the path of a node, outermost caller first.
     pub fn path(&self, node: usize) -> Vec<&FunctionCost> {
         let mut path = Vec::new();
         let mut next = Some(node);
@@ -243,29 +243,29 @@ impl ProfileReport {
         self.threads.get(node.thread as usize)
     }
 
-    /// The rank of each function: 1, and 1 more for each whose share is larger beyond its interval
-    /// and that of the function. Functions of one rank cannot be put in order.
+    /// Rank of each function: 1, plus 1 for each function whose share is significantly larger.
+    /// Functions of equal rank cannot be ordered.
     pub fn ranks(&self) -> Vec<usize> {
         let ends: Vec<(f64, f64)> = self.functions.iter().map(|one| ends(&one.share)).collect();
         let above = |high: f64| ends.iter().filter(|(low, _)| *low > high).count();
         ends.iter().map(|(_, high)| 1 + above(*high)).collect()
     }
 
-    /// Half the interval of the share of the first function; `None` where it is unknown.
+    /// Half the interval of the first function's share; `None` if unknown.
     pub fn margin(&self) -> Option<f64> {
         let share = &self.functions.first()?.share;
         Some((share.high? - share.low?) / 2.0)
     }
 
-    /// Samples after which the share of the first function is known to within `margin` either way,
-    /// if the program goes on as it did; `None` where its interval is unknown.
+    /// Number of samples for which the share of the first function is accurate to ±`margin`, if the
+    /// program's behaviour does not change; `None` if its interval is unknown.
     pub fn samples_for(&self, margin: f64) -> Option<u64> {
         let factor = (self.margin()? / margin).powi(2);
         (margin > 0.0).then(|| (self.samples as f64 * factor).round() as u64)
     }
 }
 
-/// The interval of a share; itself where it has none, as of functions with hardly a sample.
+/// Interval of a share; the share itself if it has none, as for functions with very few samples.
 fn ends(share: &Figure) -> (f64, f64) {
     let value = share.as_number().unwrap_or(0.0);
     match (share.low, share.high) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `linerate profile`: functions by rank, the kinds of work, how sure it is.
+//! The report of `linerate profile`: functions by rank, kinds of work, accuracy.
 
 mod details;
 
@@ -12,17 +12,17 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::stats::interval_name;
 use linerate_record::units::{counted, three_digits};
 
-/// Functions of a screen.
+/// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Columns of a table that are not the function's, and those of its cost per packet.
+/// Columns of a table other than the function's, and those of its cost per packet.
 const OTHER_COLUMNS: usize = 58;
 const COST_COLUMNS: usize = 11;
-/// Columns of a function on a screen, at least.
+/// Minimum columns for a function on one screen.
 const LEAST_COLUMNS: usize = 24;
-/// The margin for which the number of samples is said.
+/// Accuracy for which the required number of samples is stated.
 const MARGIN: f64 = 0.01;
 
-/// Where a program spends its time on a CPU.
+/// The report of a profile: where a program spends CPU time.
 pub fn profile(report: &ProfileReport, detail: Detail, style: &Style) -> String {
     match detail {
         Detail::Screen => stacked(&[facts(report, style), functions(report, MOST, style)]),
@@ -38,7 +38,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// What was sampled, how long it ran, the kinds of work, and what limits the answer.
+/// Header: what was sampled, duration, kinds of work, and limitations.
 fn facts(report: &ProfileReport, style: &Style) -> String {
     let mut text = line("sampled", &sampled(report), style);
     let cpus = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);
@@ -113,18 +113,18 @@ fn classes(report: &ProfileReport) -> String {
     parts.join(", ") + more
 }
 
-/// How well the first share is known, and what it takes to know it better.
+/// Accuracy of the first share, and the sampling time for a better one.
 fn precision(report: &ProfileReport) -> String {
     let Some(needed) = report.samples_for(MARGIN) else {
         return "unknown: the window had too few slices; sample longer (-t)".to_owned();
     };
     let width = report.margin().map_or_else(|| ABSENT.to_owned(), percent);
     if needed <= report.samples {
-        return format!("the first share is known to {width} points either way");
+        return format!("the first share is accurate to ±{width} points");
     }
     let seconds = report.elapsed_s * needed as f64 / report.samples.max(1) as f64;
     format!(
-        "the first share is known to {width} points either way; to know it to 1 takes about {} \
+        "the first share is accurate to ±{width} points; ±1 point takes about {} \
          samples (-t {:.0}s)",
         count(needed),
         seconds.ceil()
@@ -168,13 +168,13 @@ fn functions(report: &ProfileReport, most: usize, style: &Style) -> String {
     grid.render(style) + &more + &ties(report, style)
 }
 
-/// Says of equal ranks what they mean, where there are some.
+/// Explains equal ranks, if there are any.
 fn ties(report: &ProfileReport, style: &Style) -> String {
     let ranks = report.ranks();
     let is_tied = ranks.iter().enumerate().any(|(at, rank)| at > 0 && *rank < at + 1);
     match is_tied {
         true => crate::paragraph(
-            "Functions of the same rank cannot be put in order: their intervals overlap.",
+            "Functions of the same rank are tied: their intervals overlap.",
             0,
             style,
         ),
@@ -186,14 +186,14 @@ fn shown(share: &Figure) -> String {
     share.as_number().map_or_else(|| ABSENT.to_owned(), percent)
 }
 
-/// What could not be sampled, in one line.
+/// Missing samples, in one line.
 fn unread(report: &ProfileReport, style: &Style) -> String {
     let mut names: Vec<&str> = report.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let overhead = match report.observer.as_number() {
         Some(share) => {
-            format!("{} % of a CPU for the profiler itself", three_digits(share * 100.0))
+            format!("{} % of a CPU for `linerate profile` itself", three_digits(share * 100.0))
         }
         None => reason(&report.observer).to_owned(),
     };
@@ -201,7 +201,7 @@ fn unread(report: &ProfileReport, style: &Style) -> String {
     match names.is_empty() {
         true => overhead,
         false => {
-            let names = format!("{}: --details has why", names.join(", "));
+            let names = format!("{}: --details explains why", names.join(", "));
             overhead + &line("not read", &names, style)
         }
     }

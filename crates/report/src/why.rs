@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `linerate why`: the answer, what to do, what would disprove it, then the two
-//! accounts it rests on: packets from layer to layer, and the time of threads.
+//! The report of `linerate why`: the answer, the fix, what would disprove it, then its evidence:
+//! packets layer by layer, and the time budget of threads.
 
 mod details;
 mod packets;
@@ -13,7 +13,7 @@ use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
-/// Why a program is, or is not, at line rate: one screen, or everything.
+/// The report of a diagnosis: one screen, or everything.
 pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
@@ -35,7 +35,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// A line for one window of many: time, rate, what was lost, the finding.
+/// One line per window: time, rate, losses, finding.
 pub fn why_line(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     let Some(first) = report.findings.first() else { return String::new() };
@@ -119,12 +119,12 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
         text += &line(label, fix, style);
     }
     if let Some(workaround) = &finding.workaround {
-        text += &line("or", &format!("{workaround} (hides it, does not remove it)"), style);
+        text += &line("or", &format!("{workaround} (eases the symptom; the cause remains)"), style);
     }
     text + &line("wrong if", &finding.wrong_if, style)
 }
 
-/// What removing the cause is predicted to bring.
+/// Predicted gain of removing the cause.
 fn gain(finding: &WhyFinding) -> String {
     let percent = &finding.gain.percent;
     let then = finding.gain.then_limited_by.as_deref();
@@ -139,7 +139,7 @@ fn gain(finding: &WhyFinding) -> String {
     }
 }
 
-/// Whether a prediction excludes neither nothing nor a multiple: its middle says nothing then.
+/// Whether a prediction includes both no gain and a multiple: its central value means little then.
 fn is_open(percent: &Figure) -> bool {
     const NOTHING: f64 = 1.0;
     const MULTIPLE: f64 = 300.0;
@@ -155,10 +155,10 @@ fn gain_value(percent: &Figure) -> String {
     };
     match (percent.low, percent.high) {
         (_, Some(high)) if is_open(percent) => {
-            format!("anything from none to {:.0} times as much", 1.0 + high / 100.0)
+            format!("anything from 0 % to {:.0} times the rate", 1.0 + high / 100.0)
         }
         (Some(_), None) if is_open(percent) => {
-            "anything from none to many times as much".to_owned()
+            "anything from 0 % to many times the rate".to_owned()
         }
         (Some(low), None) => format!("{} % ({} % or more)", whole(value), whole(low)),
         (Some(low), Some(high)) => {
@@ -168,9 +168,9 @@ fn gain_value(percent: &Figure) -> String {
     }
 }
 
-/// The findings behind the first, a line each.
+/// The other findings, one line each.
 fn others(findings: &[WhyFinding], style: &Style) -> String {
-    /// Lines of them; --details has all.
+    /// Maximum number of lines; --details has all.
     const MOST: usize = 3;
     let one = |finding: &WhyFinding| {
         let text = format!(
@@ -183,7 +183,7 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
-/// Cost of a packet, next to its budget.
+/// Cost per packet, and its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
@@ -202,7 +202,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     text
 }
 
-/// The program's own counters; missing ones are left out.
+/// The program's own counters, without missing ones.
 fn own_counts(program: &ProgramCounts) -> String {
     let unit = &program.unit;
     let main = [
@@ -251,17 +251,16 @@ fn costs(observation: &Observation, packets: f64) -> String {
     format!("{} (packets are {counter})", parts.join(", "))
 }
 
-/// Nanoseconds of a packet at the line, by the mean size of the packets.
+/// Time between packets at line rate for the mean packet size, nanoseconds.
 fn budget(observation: &Observation) -> Option<String> {
-    /// Preamble, start of frame, gap between frames and check sequence (IEEE 802.3), which
-    /// counters of bytes do not have.
+    /// Preamble, start of frame, inter-frame gap and FCS (IEEE 802.3), which byte counters exclude.
     const AROUND_BYTES: f64 = 24.0;
     let line = observation.watched.line_bits_per_s?;
     let count = observation.packets.as_ref().filter(|count| count.packets > 0)?;
     let bytes = count.bytes? as f64 / count.packets as f64;
     let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
     Some(format!(
-        "{} ns from one packet to the next at {} with {} bytes each",
+        "{} ns per packet at {} with {} bytes each",
         three_digits(ns),
         BitsPerSecond(line),
         three_digits(bytes)
@@ -276,7 +275,7 @@ fn unread(observation: &Observation, style: &Style) -> String {
     let watching = match observation.observer.as_number() {
         Some(share) => line(
             "overhead",
-            &format!("{} % of a CPU for watching", three_digits(share * 100.0)),
+            &format!("{} % of a CPU for `linerate why` itself", three_digits(share * 100.0)),
             style,
         ),
         None => String::new(),
@@ -284,12 +283,13 @@ fn unread(observation: &Observation, style: &Style) -> String {
     match names.is_empty() {
         true => watching,
         false => {
-            watching + &line("not read", &format!("{}: --details has why", names.join(", ")), style)
+            watching
+                + &line("not read", &format!("{}: --details explains why", names.join(", ")), style)
         }
     }
 }
 
-/// Adds a row whose texts are other programs': a line feed in a name is not one of the table.
+/// Adds a row whose texts come from other programs: line feeds in names are escaped.
 fn put(grid: &mut Grid, cells: Vec<String>) {
     grid.row(cells.iter().map(|cell| clean(cell)).collect());
 }
@@ -312,12 +312,12 @@ mod tests {
         };
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
         assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
-        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from none to 22 times as much");
+        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from 0 % to 22 times the rate");
         let open = |low: f64, value: f64| {
             let figure = Figure::exact("percent", value, Tier::Model, "");
             gain_value(&Figure { low: Some(low), ..figure })
         };
         assert_eq!(open(220.0, 3200.0), "3,200 % (220 % or more)");
-        assert_eq!(open(0.0, 3200.0), "anything from none to many times as much");
+        assert_eq!(open(0.0, 3200.0), "anything from 0 % to many times the rate");
     }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of Protocol Buffers, as far as pprof has them: numbers, texts, messages and packed
-//! lists of numbers (protobuf.dev/programming-guides/encoding).
+//! Encodes Protocol Buffers messages as far as pprof uses them: numbers, strings, messages and
+//! packed lists of numbers (protobuf.dev/programming-guides/encoding).
 
-/// A message as it is written.
+/// A message under construction.
 #[derive(Default)]
 pub(super) struct Message {
     bytes: Vec<u8>,
 }
 
-/// Kinds of fields.
+/// Wire types.
 const VARINT: u32 = 0;
 const LENGTH: u32 = 2;
 
 impl Message {
-    /// A number; 0 is what a field has that is not there.
+    /// Adds a number; 0 is the default and therefore omitted.
     pub(super) fn number(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.tag(field, VARINT);
@@ -49,7 +49,8 @@ impl Message {
         self.varint(u64::from(field << 3 | kind));
     }
 
-    /// Seven bits a byte, the lowest first; all but the last have the highest bit.
+    /// Varint encoding: seven bits per byte, lowest first; all but the last byte have the highest
+    /// bit set.
     fn varint(&mut self, mut number: u64) {
         while number > 0x7f {
             self.bytes.push(number as u8 | 0x80);
@@ -63,7 +64,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the specification.
+    /// Examples from the specification.
     #[test]
     fn fields_are_written_as_specified() {
         let mut message = Message::default();

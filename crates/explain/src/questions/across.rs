@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// order (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions of a core per cycle from which its pipe counts as full: a strand that stalls
-/// occasionally leaves a tenth.
+/// Instructions per core cycle above which its pipe counts as saturated: occasional stalls cost
+/// about a tenth.
 const FULL: f64 = 0.9;
 
-/// Share of a strand's time spent polling from which on parking or slow polling may matter.
+/// Share of a strand's time spent polling above which parking or slower polling may matter.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
@@ -88,8 +88,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .then("linerate tune PATH.toml")
 }
 
-/// Packets of a strand in both records, before and now. Runs are not compared: another mapping may
-/// give a stage a different share of them.
+/// Packets of each strand in both records, before and now. Runs are not compared: another mapping
+/// may give a stage a different share of the packets.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -222,7 +222,7 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     Reply::does_not_arise("no two workers ran on one core")
 }
 
-/// Workers that share CPUs: their number is to be settled before their placement.
+/// Workers that share CPUs: reduce their number before considering placement.
 fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };

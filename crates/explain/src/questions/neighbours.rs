@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which workers of a run had a CPU or a core for themselves, as the record has it: the CPU of each
-//! worker, which CPUs are hardware threads of one core, and how many there were to choose from.
+//! CPU and core sharing between the workers of a run, from the record: the CPU of each worker,
+//! which CPUs are SMT siblings, and how many CPUs were available.
 //!
-//! A worker counts as alone only where the record shows it. What other programs did is not asked.
+//! A worker counts as alone only if the record shows it. Other programs are not considered.
 
 use super::Inquiry;
 use super::evidence::run_of;
@@ -22,7 +22,7 @@ pub(super) enum CoreSharing {
     Unknown,
 }
 
-/// The workers of a record of `run` or `tune`, each with its company; none for other records.
+/// The workers of a record of `run` or `tune`, each with its neighbours; none for other records.
 pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreSharing)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };
@@ -59,6 +59,6 @@ fn cpus_available(body: &Body) -> Option<u32> {
     }
 }
 
-/// Missing data about a worker's neighbours: for answers that cannot be given.
+/// Reason for a missing answer: the record lacks data about the neighbours of workers.
 pub(super) const NOT_SHOWN: &str =
     "the record does not show CPU and core sharing (affinity, siblings)";

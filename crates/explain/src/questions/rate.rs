@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about the line: with which frames its rate is held, and what the shortest take.
+//! Questions about line rate: from which frame size it is sustained, and what the shortest frames
+//! require.
 
 use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
 use super::{Inquiry, Reply};
@@ -11,12 +12,12 @@ use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 const SHORTEST: f64 = FRAME_MIN as f64;
 
-/// The longest frame without tags that every Ethernet takes, FCS included (IEEE 802.3).
+/// The longest untagged frame that every Ethernet device accepts, FCS included (IEEE 802.3).
 const LONGEST: f64 = 1518.0;
 
-/// The share of the line with the shortest frames from which on optimizing one worker may be
-/// enough. A path at line rate with 300 bytes has 26 % of it with 64 bytes, too little according to
-/// the document, and 84 % with 250, enough. Half is between the two.
+/// Share of line rate with the shortest frames above which optimizing one worker may suffice. A
+/// path at line rate with 300-byte frames reaches 26 % of it with 64 bytes, too little according to
+/// the document; with 250-byte frames 84 %, enough. Half is in between.
 const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Inquiry<'_>) -> Reply {
@@ -86,7 +87,7 @@ pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {
     by_time(asked, bits)
 }
 
-/// On a processor that issues a known number of instructions.
+/// On a processor with a known instruction issue rate.
 fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
     let paths = path_lengths(asked);
@@ -160,7 +161,7 @@ fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     paths
 }
 
-/// Anywhere: what a packet takes on all workers together, against the time there is.
+/// On any machine: the time of a packet over all workers, compared with the time between packets.
 fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
     let entered = run.workers.iter().filter(|worker| worker.segment == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the rules ask an observation, as estimates with intervals. `None` where it could not be
-//! read: a rule whose evidence is absent does not hold.
+//! Estimates with intervals that rules derive from an observation. `None` if the data could not be
+//! read: a rule without its evidence does not apply.
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
 use super::waits;
@@ -12,12 +12,12 @@ use linerate_record::why::{
     SocketKind, ThreadActivity, ThreadState,
 };
 
-/// An observation with what is computed from it once.
+/// An observation with values derived from it once.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// What was read.
     pub observation: &'a Observation,
-    /// Its packets from layer to layer.
+    /// Its packet ledger.
     pub ledger: PacketLedger,
 }
 
@@ -40,12 +40,11 @@ pub enum Subject<'a> {
     Quota(&'a Quota),
 }
 
-/// The error of a share that is given without an interval: of the kernel's accounts, which are
-/// sampled at its timer interrupt or read a moment apart.
+/// Error of a share without an interval of its own: kernel accounts are sampled at the timer
+/// interrupt or read a moment apart.
 const SHARE_ERROR: f64 = 0.02;
 
-/// A share with its interval; one without an interval is off by [`SHARE_ERROR`] and a tenth at
-/// most.
+/// A share with its interval; without one, ±([`SHARE_ERROR`] + a tenth of it).
 pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     let estimate = figure.estimate()?;
     let around = share(estimate.value);
@@ -54,13 +53,13 @@ pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     Some(Estimate { low, high, ..estimate })
 }
 
-/// A share from an account of the kernel.
+/// A share from kernel accounting.
 pub(super) fn share(value: f64) -> Estimate {
     let error = SHARE_ERROR + 0.1 * value.abs();
     Estimate { low: value - error, high: value + error, ..Estimate::exactly(value) }
 }
 
-/// A count over something known exactly: its spread is that of independent events (Poisson).
+/// A count divided by an exact value; its interval assumes independent events (Poisson).
 pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     let count = count as f64;
     let spread = NORMAL_QUANTILE * count.sqrt();
@@ -69,18 +68,18 @@ pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     (over > 0.0).then(|| counted.scale(1.0 / over))
 }
 
-/// A share of samples: its spread is that of a share of independent draws.
+/// A share of samples; its interval assumes independent samples (binomial).
 pub(super) fn sampled(share: f64, samples: u64) -> Estimate {
     let n = samples.max(1) as f64;
     let spread = NORMAL_QUANTILE * (share * (1.0 - share).max(0.0) / n).sqrt() + 0.5 / n;
     Estimate { low: share - spread, high: share + spread, n: samples, ..Estimate::exactly(share) }
 }
 
-/// Samples below which shares of functions are not asked.
+/// Minimum number of samples for shares of functions.
 const SAMPLES_MIN: u64 = 100;
 
 impl<'a> Facts<'a> {
-    /// Computes what is computed once.
+    /// Precomputes the ledger.
     pub fn new(observation: &'a Observation) -> Self {
         Self { observation, ledger: ledger(observation) }
     }
@@ -90,7 +89,7 @@ impl<'a> Facts<'a> {
         self.observation.elapsed_s
     }
 
-    /// The thread that ran or wanted to run most; of equals the one with the smaller number.
+    /// The thread with the highest CPU demand; among equals, the one with the lowest ID.
     pub fn busiest(&self) -> Option<&'a ThreadActivity> {
         let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
             a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -98,7 +97,7 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().max_by(order)
     }
 
-    /// The thread that a rule about the program or a part of the system asks.
+    /// The thread to examine for a subject: its own, or the busiest one.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -113,7 +112,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The CPU that a subject is on: its own, or the one its thread was on most.
+    /// The CPU of a subject: its own, or the one its thread ran on most.
     pub fn cpu(&self, subject: Subject<'a>) -> Option<&'a CpuCounts> {
         match subject {
             Subject::Cpu(cpu) => Some(cpu),
@@ -124,11 +123,10 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The sum of a thread's states for which `of` holds; absent if none of them was read. What one
-    /// state has too much another has too little: of a budget that is whole, the rest bounds the
-    /// sum, too.
+    /// Sum of a thread's states selected by `of`; `None` if none of them was read. Errors of states
+    /// cancel: in a complete budget, the other states bound the sum as well.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
-        /// A budget that is off by more than this is not whole.
+        /// Maximum deviation of a complete budget's sum from 1.
         const WHOLE: f64 = 0.02;
         let sum = |is_in: bool| {
             let states = thread.time.iter().filter(|time| of(time.state) == is_in);
@@ -148,13 +146,13 @@ impl<'a> Facts<'a> {
         Self::time(thread, ThreadState::is_on_cpu)
     }
 
-    /// The share of its time that a thread works. Its time on a CPU where it always has input, sleeps
-    /// when there is nothing to do, or is in calls that send; where it polls, what the samples say;
-    /// of another one that always runs at most what silence between packets leaves.
+    /// Share of its time that a thread works. For a thread that always has input, that sleeps when
+    /// idle, or that is in send calls, its time on a CPU; for a polling thread, from samples; for
+    /// other threads that never sleep, an upper bound from gaps between packets.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        /// The share asleep from which on a thread is known to sleep when there is nothing to do.
+        /// Share of time asleep above which a thread is known to sleep when idle.
         const SLEEPS: f64 = 0.02;
-        /// Share of its time on a CPU from which on a thread with sockets is one of system calls.
+        /// Kernel share of CPU time above which a thread with sockets is dominated by system calls.
         const CALLS: f64 = 0.3;
         let on_cpu = Self::on_cpu(thread)?;
         if self.always_has_input(thread) {
@@ -204,7 +202,7 @@ impl<'a> Facts<'a> {
                 .any(|socket| socket.receive_queue_share.is_some_and(|share| share >= MOST))
     }
 
-    /// Whether most system calls of a thread have no result, judged by their number per packet.
+    /// Whether most system calls of a thread return nothing, judged by calls per packet.
     fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
@@ -214,7 +212,7 @@ impl<'a> Facts<'a> {
             .is_some_and(|(calls, packets)| calls as f64 >= CALLS * packets)
     }
 
-    /// Whether a thread hardly leaves the kernel while it runs.
+    /// Whether a thread spends almost all of its CPU time in the kernel.
     fn is_in_kernel(thread: &ThreadActivity) -> bool {
         const MOST: f64 = 0.9;
         let kernel = |state| matches!(state, ThreadState::Kernel | ThreadState::Interrupts);
@@ -222,10 +220,10 @@ impl<'a> Facts<'a> {
         on_cpu > 0.0 && thread.share_of(kernel) >= MOST * on_cpu
     }
 
-    /// Of a thread that polls, if at all, by system calls, which samples do not tell from work: one
-    /// that makes few of them for a packet does not poll, and without their number it may not.
+    /// Busy share of a thread that may poll by system calls, which samples cannot distinguish from
+    /// work: with few calls per packet it does not poll; with an unknown number it may.
     fn busy_in_calls(&self, thread: &ThreadActivity, fit: Estimate, on_cpu: Estimate) -> Estimate {
-        /// Half of the calls of one that makes more are without result.
+        /// Calls per packet above which half of the calls may return nothing.
         const CALLS: f64 = 2.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
@@ -235,13 +233,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a thread asks its sockets for packets too seldom to be polling them: each time is a
-    /// system call, of which a thread that polls makes many for a packet, and which take much of
-    /// its time. `kernel` is the kernel's share of it.
+    /// Whether a thread reads its sockets too rarely to be polling them: each poll is a system
+    /// call, so a polling thread makes many per packet, and they take much of its time. `kernel` is
+    /// the kernel share of its CPU time.
     fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
-        /// A loop of calls without result spends half of its time and more in the kernel.
+        /// Minimum kernel share of a thread that polls by calls: such loops reach half or more.
         const KERNEL: f64 = 0.2;
-        /// Calls for a packet, of which most would be without result.
+        /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
         let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
@@ -249,13 +247,13 @@ impl<'a> Facts<'a> {
         self.uses_stack() && packets.is_some() && kernel <= KERNEL && is_seldom
     }
 
-    /// Whether the time of a thread that always runs is that of sending: packets leave, hardly any
-    /// come, and the time for each is what one costs.
+    /// Whether a thread that never sleeps is busy sending: packets leave, hardly any arrive, and
+    /// the time per packet is plausible for a send.
     fn sends(&self, thread: &ThreadActivity) -> bool {
         /// Maximum packets received per packet sent.
         const RECEIVED: f64 = 0.1;
-        /// CPU time of a packet sent through the stack, what receives it on this machine included:
-        /// 1 to 5 us were measured.
+        /// Maximum CPU time of a packet sent through the stack, including its receiver on this
+        /// machine: 1 to 5 us were measured.
         const MOST_S: f64 = 10e-6;
         let interfaces = &self.observation.interfaces;
         let sum = |of: fn(&InterfaceCounts) -> u64| interfaces.iter().map(of).sum::<u64>() as f64;
@@ -267,15 +265,15 @@ impl<'a> Facts<'a> {
             && seconds / sent <= MOST_S
     }
 
-    /// Of a thread that polls a ring: in the milliseconds in which no packet arrives, it has
-    /// nothing to do once the ring is empty. Emptying a ring takes the time of the packets it
-    /// holds; a packet takes at most the CPU time over the packets.
+    /// Upper bound of the busy share of a thread that polls a ring: in milliseconds without
+    /// arrivals, it is idle once the ring is drained. Draining takes the time of the packets in the
+    /// ring, at most the CPU time per packet for each.
     fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        /// The smallest frame of a ring of AF_PACKET that holds a packet of 1500 bytes, bytes.
+        /// Smallest AF_PACKET ring frame that holds a 1500-byte packet, in bytes.
         const FRAME: f64 = 2048.0;
-        /// A ring that holds more than this many windows is not emptied within them.
+        /// Maximum time to drain a full ring, in windows: a longer drain is not visible in them.
         const WINDOWS: f64 = 2.0;
-        /// Fewer windows say nothing.
+        /// Minimum number of windows.
         const WINDOWS_MIN: u64 = 10;
         let arrivals = self.observation.arrivals.as_ref()?;
         let sockets = self.observation.sockets.iter();
@@ -293,13 +291,13 @@ impl<'a> Facts<'a> {
         Some(Estimate { value: busy, low: 0.0, high, ..silent })
     }
 
-    /// Threads that want a CPU for much of their time.
+    /// Threads with a high CPU demand.
     pub fn working(&self) -> impl Iterator<Item = &'a ThreadActivity> {
         const WORKS: f64 = 0.3;
         self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
     }
 
-    /// Whether it takes its packets by sockets of the stack alone.
+    /// Whether it receives packets through kernel sockets only.
     pub fn uses_stack(&self) -> bool {
         let sockets = &self.observation.sockets;
         let of_stack = |kind| matches!(kind, SocketKind::Tcp | SocketKind::Udp | SocketKind::Raw);
@@ -319,7 +317,7 @@ impl<'a> Facts<'a> {
         Some(sampled(of_group.map(|function| function.share).sum(), thread.samples))
     }
 
-    /// The share of its time that a CPU spends in a group of functions of the kernel.
+    /// Share of a CPU's time in a group of kernel functions.
     pub fn cpu_functions(&self, cpu: &CpuCounts, group: Group) -> Option<Estimate> {
         if cpu.samples < SAMPLES_MIN {
             return None;
@@ -332,8 +330,8 @@ impl<'a> Facts<'a> {
         Some(sampled(share.min(1.0), samples as u64))
     }
 
-    /// The share of a thread's samples that access lines which other threads use, too, and that one
-    /// writes; the same bytes of them, or others only.
+    /// Share of a thread's samples that access shared cache lines with at least one writer: the
+    /// same bytes as another thread, or only other bytes.
     pub fn shared_lines(
         &self,
         thread: &ThreadActivity,
@@ -353,13 +351,12 @@ impl<'a> Facts<'a> {
         !self.is_unread("kernel_samples")
     }
 
-    /// Whether this could not be read.
+    /// Whether `what` is listed as unread.
     pub fn is_unread(&self, what: &str) -> bool {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// The share of a thread's samples in functions that have a name, or are ciphers by their
-    /// library.
+    /// Share of a thread's samples in functions with a known name, or in crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
         let named = thread.functions.iter();
         let named = named.filter(|f| !is_nameless(f) || is_of_crypto_library(f));
@@ -367,7 +364,7 @@ impl<'a> Facts<'a> {
             .then(|| sampled(named.map(|f| f.share).sum(), thread.samples))
     }
 
-    /// The share of a thread's samples in libraries of ciphers.
+    /// Share of a thread's samples in crypto libraries.
     pub fn crypto(&self, thread: &ThreadActivity) -> Option<Estimate> {
         let of_library = thread.functions.iter().filter(|f| is_of_crypto_library(f));
         (thread.samples >= SAMPLES_MIN)
@@ -380,8 +377,8 @@ impl<'a> Facts<'a> {
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Packets that the program received; of one that says nothing itself and takes UDP alone, the
-    /// datagrams of its network namespace; else those it handled.
+    /// Packets that the program received; for a program without counters of its own that uses UDP
+    /// only, the datagrams of its network namespace; otherwise the packets it handled.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
@@ -392,27 +389,27 @@ impl<'a> Facts<'a> {
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 
-    /// A counter of the protocols; 0 where it did not change, absent where none was read.
+    /// A protocol counter; 0 if unchanged, `None` if no protocol counter was read.
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
         (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
     }
 
-    /// Whether about as many datagrams were sent as received: questions and their answers.
+    /// Whether about as many datagrams were sent as received: requests and replies.
     pub fn asks_by_udp(&self) -> bool {
         let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
         let [Some(received), Some(sent)] = counts else { return false };
         received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
-    /// The readings of a socket, where there are enough of them for shares and means; a connection
-    /// of a moment is read once.
+    /// Number of reads of a socket; `None` if too few for shares and means: a short connection is
+    /// read once.
     pub fn readings(socket: &SocketCounts) -> Option<u64> {
         const LEAST: u64 = 10;
         socket.reads.filter(|reads| *reads >= LEAST)
     }
 
-    /// TCP connections that carried something.
+    /// TCP connections with traffic.
     pub fn connections(&self) -> impl Iterator<Item = &'a SocketCounts> {
         self.observation.sockets.iter().filter(|socket| {
             socket.kind == SocketKind::Tcp
@@ -420,7 +417,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// A time of TCP as a share of the window, over all connections that send, by their bytes.
+    /// A TCP time as a share of the window, averaged over all sending connections by bytes.
     pub fn tcp_share(&self, of: fn(&linerate_record::why::TcpCounts) -> f64) -> Option<Estimate> {
         let senders = self.connections().filter_map(|socket| socket.tcp.as_ref());
         let senders = senders.filter(|tcp| tcp.bytes_acked > tcp.bytes_received);
@@ -432,8 +429,8 @@ impl<'a> Facts<'a> {
         (bytes > 0.0).then(|| share(weighted / bytes))
     }
 
-    /// Packets lost in a ring that only its owner can read: the unaccounted rest before the
-    /// program.
+    /// Packets lost in a ring whose drops only its owner can read: the unaccounted packets before
+    /// the program.
     pub fn ring_loss(&self) -> Option<(u64, u64)> {
         let row = self.ledger.rows.iter().find(|row| row.layer == Layer::Program)?;
         let missed: u64 = row.losses.iter().map(|loss| loss.packets).sum();
@@ -445,7 +442,7 @@ impl<'a> Facts<'a> {
         known.then(|| (row.unaccounted.unwrap_or(0) + missed + dropped, row.packets.unwrap_or(0)))
     }
 
-    /// The share of the packets for the program that were lost before it, wherever.
+    /// Share of the program's packets that were lost before they reached it, at any layer.
     pub fn receive_loss(&self) -> Option<Estimate> {
         let before = |layer| layer <= Layer::Program;
         let places = self.ledger.places();
@@ -458,8 +455,8 @@ impl<'a> Facts<'a> {
         counted(lost, (lost + received).max(1) as f64)
     }
 
-    /// Whether packets of the program are lost, more than counters differ by that are read a moment
-    /// apart.
+    /// Whether packets of the program are lost, beyond the difference of counters that are read a
+    /// moment apart.
     pub fn is_lossy(&self) -> bool {
         const LOST: f64 = 0.001;
         match (self.ledger.lost(), self.packets()) {
@@ -477,7 +474,7 @@ impl<'a> Facts<'a> {
         thread.allowed.len().max(1)
     }
 
-    /// CPUs that were read.
+    /// Number of CPUs with readings.
     pub fn cpus(&self) -> usize {
         self.observation.cpus.len()
     }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups of functions that indicate a cause. Names are those of the kernel (6.1 to 6.18) and of
-//! libraries as Debian ships them; a name matches when it begins so.
+//! libraries as Debian ships them, matched by prefix.
 
 use linerate_record::why::FunctionTime;
 
-/// Functions that one cause shows in.
+/// A group of functions that indicates one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Checksums of the kernel.
+    /// Kernel checksums.
     Checksum,
     /// Copies between user and kernel.
     KernelCopy,
-    /// Copies within the program.
+    /// Copies in user space.
     UserCopy,
-    /// Segmentation by software.
+    /// Software segmentation.
     Segmentation,
     /// Page faults.
     PageFault,
     /// Entering and leaving the kernel.
     SystemCallEntry,
-    /// Waiting for a lock of the kernel.
+    /// Waiting for a kernel lock.
     KernelLock,
-    /// Locks of the program.
+    /// User-space locks.
     UserLock,
-    /// Rules of nftables and iptables.
+    /// nftables and iptables rules.
     Firewall,
-    /// Ciphers and hashes in plain instructions.
+    /// Ciphers and hashes without hardware instructions.
     SoftwareCrypto,
 }
 
-/// Ciphers that do without instructions made for them: of OpenSSL, BoringSSL and Go.
+/// Software implementations of ciphers in OpenSSL, BoringSSL and Go.
 const SOFTWARE_CIPHERS: &[&str] = &[
     "AES_encrypt",
     "AES_decrypt",
@@ -46,12 +46,12 @@ const SOFTWARE_CIPHERS: &[&str] = &[
 ];
 
 impl Group {
-    /// Whether its functions are the kernel's, so that it takes samples of the kernel.
+    /// Whether these are kernel functions, which take kernel samples.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
 
-    /// Prefix of its functions.
+    /// Name prefixes of its functions.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Checksum => &[
@@ -117,7 +117,7 @@ impl Group {
         }
     }
 
-    /// Whether a sampled function is one of the group.
+    /// Whether a sampled function belongs to the group.
     pub fn holds(self, function: &FunctionTime) -> bool {
         let is_of_kernel = function.file == KERNEL;
         is_of_kernel == self.is_kernel()
@@ -125,20 +125,20 @@ impl Group {
     }
 }
 
-/// The file of functions of the kernel.
+/// File name of kernel functions.
 const KERNEL: &str = "kernel";
 
-/// Libraries whose time is that of ciphers and hashes.
+/// Crypto libraries.
 const CRYPTO_LIBRARIES: [&str; 6] =
     ["libcrypto", "libgcrypt", "libnettle", "libsodium", "libmbedcrypto", "libwolfssl"];
 
-/// Whether a function belongs to a library of ciphers, by its file.
+/// Whether a function belongs to a crypto library, by its file.
 pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     let file = function.file.rsplit('/').next().unwrap_or_default();
     CRYPTO_LIBRARIES.iter().any(|library| file.starts_with(library))
 }
 
-/// Whether a function has no name: its file and offset stand for it.
+/// Whether a function has no symbol: it is named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What removing a cause is predicted to bring: percent of the present rate, with an interval that
-//! includes the error of the model. Every prediction is capped by what is offered, where that is
-//! known, by the CPU time there is, and by the line that was asked for.
+//! Predicted gain of removing a cause, in percent of the current rate, with an interval that
+//! includes the model error. Every prediction is capped by the offered load, if known, by the
+//! available CPU time, and by the requested line rate.
 
 use super::facts::{Facts, Subject};
 use super::measure::Measure;
@@ -13,47 +13,46 @@ use linerate_record::{Figure, Tier};
 /// Formula of a gain.
 #[derive(Clone, Copy, Debug)]
 pub enum GainModel {
-    /// The thread gets back the time it spends in this state: time over its time on a CPU.
+    /// The thread recovers the time in this state, relative to its time on a CPU.
     TimeBack(ThreadState),
-    /// The thread gets back the time it waits for a CPU, and is switched away from less often: a
-    /// packet costs half as much at best. At worst its peers are the next limit.
+    /// The thread recovers its waiting time and is preempted less often, so a packet costs half as
+    /// much at best. At worst, its peers are the next limit.
     CpuToItself,
-    /// The group gets the CPUs that its threads want.
+    /// The group gets the CPU time that its threads demand.
     CpusWanted,
-    /// The share of packets that is lost arrives, as far as the thread has time for them.
+    /// Lost packets are delivered, as far as the thread has time for them.
     LossRecovered(Measure),
-    /// A share of the time on a CPU goes away (Amdahl): at least, most likely and at most this much
-    /// of it. More than all of it, where it makes other work dearer: pages that fault are cleared
-    /// and shot down, buffers of copies are taken and given back, packets that are held up are
-    /// woken up for one by one.
+    /// This share of CPU time is saved (Amdahl): lowest, most likely, highest factor. Factors above
+    /// 1 include side effects: zeroing and TLB shootdowns of faulting pages, allocation of copy
+    /// buffers, one wakeup per delayed packet.
     CostRemoved(Measure, [f64; 3]),
-    /// The thread becomes the limit: the rest of its time, a packet costing half to twice as much.
+    /// The thread becomes the limit: its idle time is used, at half to twice the cost per packet.
     UntilCpuIsFull,
-    /// The same, or nothing: the next limit may be close.
+    /// The same as an upper bound: the next limit may be close.
     UpToFullCpu,
-    /// The kernel's time goes to calls that could carry as many bytes as fit: most of it is saved.
+    /// Most kernel time per call is saved by larger calls.
     LargerCalls,
-    /// The share of the time in which sending was stopped is used for sending.
+    /// Time in which sending was stalled is used for sending.
     StallRemoved(Measure),
-    /// The time asleep on this goes away, as far as it is what the work waits for: all of it where
-    /// the thread hardly ever waits for input, perhaps nothing where it does. The kernel's time and
-    /// that for a CPU may be part of the same calls.
+    /// Time asleep on this is saved, as far as the work waits for it: all of it if the thread
+    /// hardly ever waits for input, perhaps nothing otherwise. Kernel time and waits for a CPU may
+    /// belong to the same calls.
     WaitRemoved(Wait),
-    /// Idle CPUs do the same work, with the loss that splitting has.
+    /// Idle CPUs do the same work, less the overhead of splitting it.
     MoreCpus,
-    /// As many requests on the way as there are clients, as far as the thread and the servers have
-    /// time (Little's law).
+    /// One request in flight per client, as far as the thread and the servers have time (Little's
+    /// law).
     MoreOnTheWay,
-    /// Gain measured elsewhere: percent, low, likely, high; and its source.
+    /// Gain measured elsewhere in percent: low, likely, high; and its source.
     AsMeasured([f64; 3], &'static str),
-    /// Not predicted, and why not.
+    /// Not predicted, with the reason.
     Unknown(&'static str),
 }
 
-/// Most that a model promises, percent: beyond it something that was not looked at limits.
+/// Maximum prediction in percent: beyond it, something unknown limits the rate.
 const CEILING_PERCENT: f64 = 10_000.0;
 
-/// A share that is lost or wasted as what its return adds to the rest, percent.
+/// Percent gained by recovering a lost share of the total.
 fn returned(share: f64) -> f64 {
     100.0 * share.clamp(0.0, 0.99) / (1.0 - share.clamp(0.0, 0.99))
 }
@@ -64,31 +63,37 @@ fn mapped(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
 }
 
 impl GainModel {
-    /// In a few words, for the figure.
+    /// Method of the figure, in a few words.
     fn method(self) -> &'static str {
         match self {
-            Self::TimeBack(_) => "time regained over time on a CPU, at most the time lost now",
-            Self::CpuToItself => "time regained over time on a CPU, at 0.5 to 1 times the cost",
-            Self::CpusWanted => "CPUs wanted over CPUs used",
+            Self::TimeBack(_) => {
+                "time recovered over CPU time used, as far as losses and idle CPUs allow"
+            }
+            Self::CpuToItself => {
+                "time recovered over CPU time used, at 0.5 to 1 times the cost per packet"
+            }
+            Self::CpusWanted => "CPU demand over CPUs used",
             Self::LossRecovered(_) => {
-                "packets lost over packets received, limited by the time left"
+                "packets lost over packets received, limited by idle CPU time"
             }
             Self::CostRemoved(..) => "share of the CPU time saved (Amdahl)",
             Self::UntilCpuIsFull => {
-                "until the thread is busy all the time, at 0.5 to 2 times the cost"
+                "until the thread is 100 % busy, at 0.5 to 2 times the cost per packet"
             }
-            Self::UpToFullCpu => "at most until the thread is busy all the time",
-            Self::LargerCalls => "kernel's time saved with calls of 16 KiB, at most all calls",
-            Self::StallRemoved(_) => "time stalled over time not stalled",
+            Self::UpToFullCpu => "upper bound: until the thread is 100 % busy",
+            Self::LargerCalls => {
+                "kernel time saved with 16 KiB per call, at most by all calls saved"
+            }
+            Self::StallRemoved(_) => "stalled time over the rest of the time",
             Self::WaitRemoved(_) => "time asleep on it over the rest of the time",
-            Self::MoreCpus => "idle CPUs over CPUs used, none to all of them usable",
-            Self::MoreOnTheWay => "clients over connections to servers (Little's law)",
+            Self::MoreCpus => "idle CPUs over CPUs used, with none to all of them usable",
+            Self::MoreOnTheWay => "client connections over server connections (Little's law)",
             Self::AsMeasured(_, source) => source,
             Self::Unknown(_) => "not predicted",
         }
     }
 
-    /// The gain for a subject, percent; `None` where what it takes was not read.
+    /// Gain for a subject in percent; `None` if its inputs were not read.
     pub fn estimate<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         let gain = self.uncapped(facts, subject)?;
         let line = line_cap(facts).unwrap_or(f64::INFINITY);
@@ -103,7 +108,7 @@ impl GainModel {
         match self {
             Self::TimeBack(state) => time_back(facts, subject, state),
             Self::CpuToItself => {
-                /// The part of it that is sure: a peer that moves may be slower there.
+                /// Part of the gain that is certain: a peer may be slower after it moves.
                 const SURE: f64 = 0.2;
                 let gain = time_back(facts, subject, ThreadState::Waiting)?;
                 let high = 100.0 * (2.0 * (1.0 + gain.high / 100.0) - 1.0);
@@ -160,7 +165,7 @@ impl GainModel {
         }
     }
 
-    /// The gain as a record has it.
+    /// The gain as recorded.
     pub fn gain<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Gain {
         let method = self.method();
         let percent = match (self.estimate(facts, subject), self) {
@@ -178,11 +183,11 @@ impl GainModel {
     }
 }
 
-/// Time in the kernel that larger calls save.
+/// Kernel time saved by larger calls.
 fn larger_calls<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Bytes of a call then.
+    /// Bytes per call after the change.
     const LARGE: f64 = 16_384.0;
-    /// Of the kernel's time: what is per byte stays. At most, all time goes with the calls: iperf3
+    /// Share of kernel time saved: the per-byte cost remains. The upper bound is all of it: iperf3
     /// was 17 to 76 times as fast with 128 KiB per write as with 64 to 256 bytes.
     const SAVED: [f64; 2] = [0.3, 0.8];
     let kernel = Measure::KernelShare.of(facts, subject)?;
@@ -194,7 +199,8 @@ fn larger_calls<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate>
 }
 
 fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
-    /// A thread that waits for its input for less has, with accounts off by a tenth, always work.
+    /// Share of time waiting for input below which a thread always has work, within the error of
+    /// accounts.
     const HARDLY: f64 = 0.1;
     let thread = facts.thread(subject)?;
     let asleep = Measure::AsleepIn(wait).of(facts, subject)?;
@@ -207,16 +213,15 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     Some(Estimate { low, high: with_calls.max(gain.value), ..gain })
 }
 
-/// How many times more bytes a packet may carry where TCP may send what it likes: a byte costs as
-/// many times less.
+/// Ratio of the largest segments to the current ones: the cost per byte falls by this factor.
 fn larger_segments(facts: &Facts<'_>) -> f64 {
-    /// The largest that segmentation offload takes.
+    /// Maximum size of a segment with segmentation offload.
     const LARGEST: f64 = 65_536.0;
     let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
     present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
 }
 
-/// Percent more until the line that was asked for is full.
+/// Percent until the requested line rate is reached.
 fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     let line = facts.observation.watched.line_bits_per_s?;
     let bytes = facts.observation.packets.as_ref()?.bytes?;
@@ -224,10 +229,10 @@ fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
 }
 
-/// Time in a state given back. What is lost now is all there is to gain, where losses can be read;
-/// a thread that sleeps has time already, and may gain nothing.
+/// Gain from recovering time in a state. If losses can be read, they bound the gain; a thread that
+/// sleeps has time already, and may gain nothing.
 fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) -> Option<Estimate> {
-    /// Packets that a counter misses or another one counts twice, of those lost.
+    /// Relative error of the number of lost packets: counters miss some and count others twice.
     const LOSS_ERROR: f64 = 0.1;
     let thread = facts.thread(subject)?;
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
@@ -256,9 +261,10 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     Some(Estimate { value, low, ..gain })
 }
 
-/// CPUs that the threads of a group want over those they get.
+/// CPU demand of a group's threads relative to the CPU time they get.
 fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Threads that were stopped wait for each other, too: part of what they want is not work.
+    /// Factors of the demand: throttled threads also wait for each other, so part of the demand is
+    /// not work.
     const OF_WANTED: [f64; 2] = [0.1, 1.2];
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
@@ -282,7 +288,7 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
 /// Headroom of the thread in percent: at a higher rate the cost of a packet may halve (larger
 /// batches) or double (caches, locks).
 pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Sampled accounts cannot distinguish less than this from zero.
+    /// Minimum share that sampled accounts distinguish from zero.
     const LEAST_SHARE: f64 = 0.01;
     let thread = facts.thread(subject)?;
     let busy = facts.busy(thread)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The quantities that conditions of rules are about.
+//! Measures that rule conditions refer to.
 
 mod connections;
 mod costs;
@@ -15,87 +15,88 @@ use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
-/// A quantity. Shares are 0 to 1.
+/// A measure. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Time of the thread on a CPU or wanting one.
+    /// CPU demand of the thread: share of time running, runnable, throttled or stolen.
     Demand,
-    /// Time of the thread working: polling taken out.
+    /// Share of time that the thread works, excluding polling.
     Busy,
-    /// Time of the thread working, or waiting for a CPU to work on.
+    /// Share of time that the thread works or waits for a CPU.
     Saturation,
-    /// 1 where it takes its packets by sockets of the stack alone, else 0.
+    /// 1 if the program receives through kernel sockets only, else 0.
     UsesStack,
     /// Time waiting for a CPU.
     Waiting,
-    /// That, over the share of packets lost before the program.
+    /// Time waiting for a CPU relative to the share of packets lost before the program.
     WaitingPerLoss,
     /// Mean length of a wait for a CPU, microseconds.
     MeanWait,
-    /// Time waiting for a CPU while threads of other programs ran there.
+    /// Time waiting for a CPU while threads of other programs ran on it.
     OthersInstead,
     /// Waits for a CPU per second.
     WaitsPerSecond,
-    /// Time stopped by a quota.
+    /// Time throttled by a CPU quota.
     Throttled,
-    /// Periods of a quota in which it stopped the group, of all.
+    /// Share of quota periods in which the group was throttled.
     ThrottledPeriods,
-    /// Time not run by the hypervisor.
+    /// Time stolen by the hypervisor.
     Stolen,
-    /// Time in interrupts while the thread was on a CPU.
+    /// Time in interrupts and softirqs while the thread was on a CPU.
     Interrupts,
-    /// Packets on the thread's CPU that are not the program's.
+    /// Share of packets on the thread's CPU that belong to other programs.
     ForeignPackets,
-    /// Time in interrupts for packets that are not the program's.
+    /// Time in interrupts for packets of other programs.
     ForeignInterrupts,
-    /// Time in interrupts for packets of others, of the thread's CPU time.
+    /// Time in interrupts for packets of other programs, relative to the thread's CPU time.
     ForeignOfRun,
-    /// Time in the kernel, softirqs included, of the time on a CPU.
+    /// Share of CPU time in the kernel, softirqs included.
     KernelShare,
     /// Time asleep.
     Asleep,
-    /// Time asleep on futexes, the mean of the threads that work.
+    /// Time asleep on futexes, averaged over the working threads.
     AsleepOnFutex,
-    /// Time asleep until packets arrive, or until it looks for many at once; asleep at all, where
+    /// Time asleep until packets arrive, or until the next read of many packets; all time asleep if
     /// the calls were not read.
     AsleepForPackets,
-    /// Time asleep in a call that waits for this.
+    /// Time asleep in calls that wait for this.
     AsleepIn(Wait),
     /// Sleeps of the thread per packet of the program.
     SleepsPerPacket,
-    /// 1 where a connection carries data both ways, as requests and answers do, else 0.
+    /// 1 if a connection carries data both ways, as with requests and replies, else 0.
     Answers,
-    /// Threads that want a CPU for 0.3 of their time or more.
+    /// Number of threads with a CPU demand of 0.3 or more.
     WorkingThreads,
-    /// Voluntary switches of the thread per second.
+    /// Voluntary context switches of the thread per second.
     SleepsPerSecond,
-    /// Samples in a group of functions.
+    /// Share of samples in a group of functions.
     Functions(Group),
-    /// Time of the CPU in a group of functions of the kernel.
+    /// Share of the CPU's time in a group of kernel functions.
     CpuFunctions(Group),
-    /// Samples in functions that have a name.
+    /// Share of samples in functions with a known name.
     NamedFunctions,
-    /// Samples at lines that another thread uses other bytes of, and one writes.
+    /// Share of samples at cache lines of which another thread uses other bytes, with at least one
+    /// writer.
     FalselyShared,
-    /// Samples at lines that another thread uses the same bytes of, and one writes.
+    /// Share of samples at bytes that another thread also uses, with at least one writer.
     CommonBytes,
-    /// Accesses to lines that were met once, per sample.
+    /// Accesses to lines seen only once, per sample.
     MemoryShare,
-    /// Memory that the thread uses, over the size of the last-level cache.
+    /// Working set of the thread relative to the size of the last-level cache.
     WorkingSet,
-    /// CPU time of entering and leaving system calls, of the time on a CPU.
+    /// CPU time of system call entry and exit relative to the time on a CPU.
     CallTime,
-    /// Samples in libraries of ciphers.
+    /// Share of samples in crypto libraries.
     CryptoLibrary,
-    /// CPU time in libraries of ciphers per byte, nanoseconds.
+    /// CPU time in crypto libraries per byte, nanoseconds.
     CryptoPerByte,
-    /// Samples at the CPU's instructions for ciphers, of those in libraries of ciphers.
+    /// Share of crypto library samples at instructions for ciphers and hashes.
     CipherInstructions,
-    /// Bytes per TCP connection that was set up.
+    /// Bytes per established TCP connection.
     BytesPerConnection,
-    /// Page faults per second, all threads.
+    /// Page faults of all threads per second.
     FaultsPerSecond,
-    /// CPU time that page faults are estimated to take.
+    /// Estimated CPU time of page faults.
     FaultTime,
     /// System calls per packet.
     CallsPerPacket,
@@ -103,105 +104,105 @@ pub enum Measure {
     CallsPerSecond,
     /// Bytes of its connections per system call.
     BytesPerCall,
-    /// Bytes of each connection in its direction with more, of all bytes.
+    /// Share of each connection's bytes in its busier direction, over all connections.
     OneWay,
     /// Bytes per packet.
     BytesPerPacket,
-    /// Bytes that an interface sends at once: before segmentation, where it is offloaded.
+    /// Bytes per packet that an interface sends, before segmentation offload.
     BytesPerTransmit,
-    /// 1 where it uses datagrams or frames, 0 where streams alone.
+    /// 1 if the program uses datagrams or raw frames, 0 if only streams.
     Datagrams,
     /// Packets per second.
     PacketRate,
-    /// Packets lost in the ring before the program, of all for it.
+    /// Share of the program's packets lost in the ring before it.
     RingLoss,
-    /// Packets a socket dropped, of all for the program.
+    /// Share of the program's packets dropped by a socket.
     SocketLoss,
-    /// Bytes in the receive queue of a socket over its size, the mean of the readings.
+    /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
     /// Connections in an accept queue over its size, the mean of the readings.
     AcceptQueueFull,
-    /// Connections that a listening socket had no room for, of those that came.
+    /// Share of incoming connections dropped at a listening socket.
     AcceptLoss,
-    /// Packets the card had no room for, of all.
+    /// Share of packets dropped by the NIC.
     CardLoss,
-    /// Packets the backlog had no room for, of all on that CPU.
+    /// Share of the CPU's packets dropped at its backlog.
     BacklogLoss,
-    /// Times NAPI ran out of budget, of all its softirqs.
+    /// Share of receive softirqs in which NAPI exhausted its budget.
     Squeezed,
-    /// That per second.
+    /// NAPI polls per second that stopped with work left.
     SqueezedPerSecond,
-    /// Packets between two stops of NAPI with work left.
+    /// Packets between two NAPI polls that stopped with work left.
     PacketsPerSqueeze,
-    /// Packets received on this CPU, of those on all.
+    /// Share of all packets received on this CPU.
     ReceivedHere,
-    /// Time of this CPU in interrupts.
+    /// Share of this CPU's time in interrupts.
     CpuInterrupts,
-    /// Time of this CPU that is not idle.
+    /// Share of this CPU's time that is not idle.
     CpuUsed,
-    /// Firewall rules, of the time of this CPU that is not idle.
+    /// Firewall rules' share of this CPU's non-idle time.
     FirewallOfUsed,
-    /// Idle time of the idlest other CPU.
+    /// Idle share of the idlest other CPU.
     IdleElsewhere,
-    /// Idle CPUs, as a number.
+    /// Number of idle CPUs.
     IdleCpus,
     /// Distinct flows.
     Flows,
-    /// Time in which connections that send were stopped by the receiver's window.
+    /// Time in which sending connections were stopped by the receiver's window.
     WindowLimited,
-    /// The same by their own send buffer.
+    /// The same for their own send buffer.
     SendBufferLimited,
-    /// Largest window of the receivers, over the bytes that the rate takes in the shortest round
-    /// trip.
+    /// Largest window of the receivers relative to the bandwidth-delay product of the current rate
+    /// and the shortest round trip.
     PeerWindow,
-    /// Segments sent again because they were lost, of those sent.
+    /// Share of sent segments that were retransmitted because they were lost.
     Resent,
-    /// Share of the readings in which connections had nothing more to send.
+    /// Share of reads in which connections had nothing left to send.
     AppLimited,
-    /// Share of the readings in which Nagle's algorithm held data of a connection back.
+    /// Share of reads in which Nagle's algorithm held back data of a connection.
     Held,
-    /// Bytes acknowledged per second over the rate the program limits a connection to.
+    /// Acknowledged bytes per second relative to the pacing limit that the program set.
     OfPacingLimit,
-    /// Bytes of the receive buffer of a connection.
+    /// Receive buffer of a connection, bytes.
     ReceiveBuffer,
     /// Bytes received by a connection per second.
     ReceivedBytes,
-    /// Bytes through a queueing discipline over the rate it is limited to.
+    /// Rate through a queueing discipline relative to its limit.
     OfLimit,
-    /// Packets that a queueing discipline might not send yet, per packet.
+    /// Packets delayed by a queueing discipline (overlimits), per packet.
     OverlimitsPerPacket,
-    /// 1 where an interface computes no checksums of sent packets, else 0.
+    /// 1 if an interface has TX checksum offload off, else 0.
     ChecksumOff,
-    /// 1 where an interface does not cut segments, else 0.
+    /// 1 if an interface has segmentation offload off, else 0.
     SegmentationOff,
     /// Bytes sent by an interface per second.
     SentBytes,
-    /// Bytes of a TCP connection per segment it sent.
+    /// Bytes of a TCP connection per sent segment.
     BytesPerSegment,
-    /// TCP connections set up per second.
+    /// TCP connections established per second.
     ConnectionsPerSecond,
-    /// TCP segments received per connection set up.
+    /// TCP segments received per established connection.
     SegmentsPerConnection,
-    /// Connections of clients per connection to servers.
+    /// Client connections per server connection.
     ClientsPerServer,
-    /// Time asleep in a call that waits for a connection which the program opened.
+    /// Time asleep in calls that wait on a connection which the program opened.
     AsleepOnServer,
-    /// Time waiting for locks of the kernel.
+    /// Time waiting for kernel locks.
     LockWait,
-    /// Time waiting for locks of the kernel, of the CPU time.
+    /// Time waiting for kernel locks relative to CPU time.
     LockWaitOfRun,
-    /// CPU time of sending packets cut before they are sent, of that of the program.
+    /// Share of the program's CPU time for sending packets segmented in software.
     SegmentTime,
-    /// The same, with the checksums of their bytes.
+    /// The same, including checksums of their bytes.
     ChecksumTime,
-    /// CPU time of setting up and ending connections, of that of the program.
+    /// Share of the program's CPU time for setting up and closing connections.
     ConnectionTime,
     /// CPU time of the observer.
     Observer,
 }
 
 impl Measure {
-    /// Its value for a subject; `None` where it could not be read, or does not apply.
+    /// Its value for a subject; `None` if it could not be read or does not apply.
     pub fn of<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         self.of_thread(facts, subject)
             .or_else(|| self.of_program(facts, subject))
@@ -451,15 +452,15 @@ impl Measure {
     }
 }
 
-/// A count that others may exceed.
+/// A count as a lower bound.
 fn at_least_this(counted: Estimate) -> Estimate {
     Estimate { high: f64::INFINITY, ..counted }
 }
 
-/// The share of its time that a thread sleeps with packets to come. On a timer, too, where it takes
-/// many of them after each sleep: it has time for more.
+/// Share of time that a thread sleeps until packets arrive. Sleeps on a timer count as well if it
+/// reads many packets after each: it has time left.
 fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
-    /// Sleeps per packet: ten packets and more after each.
+    /// Sleeps per packet below which each is followed by ten packets or more.
     const FEW: f64 = 0.1;
     let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
@@ -467,7 +468,7 @@ fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64>
     Some(waits::time_in(thread, Wait::Input)? + timer)
 }
 
-/// A share of the thread's time as a share of its time on a CPU.
+/// Converts a share of the thread's time to a share of its time on a CPU.
 fn of_run(thread: &ThreadActivity, part: Estimate) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
     Some(part.scale(1.0 / on_cpu.value))

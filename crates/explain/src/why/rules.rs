@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules as data: for each cause the evidence it takes, with thresholds and where those are
-//! from, the gain it predicts, what removes it, what only hides it, and what would disprove it.
+//! The rules as data: for each cause its conditions with thresholds and their sources, the
+//! predicted gain, the fix, a workaround, and the outcome that would disprove it.
 
 mod cost;
 mod cpu;
@@ -13,7 +13,7 @@ use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
-/// Measures of a rule, one by one.
+/// Subjects that a rule is evaluated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The program as a whole, by its busiest thread.
@@ -26,17 +26,17 @@ pub enum Scope {
     Interfaces,
     /// Each queueing discipline.
     Qdiscs,
-    /// Each socket that takes packets: UDP, packet, raw.
+    /// Each socket that receives packets: UDP, packet, raw.
     Sockets,
     /// Each TCP connection.
     Connections,
-    /// Each listening socket of TCP.
+    /// Each listening TCP socket.
     Listeners,
     /// Each quota.
     Quotas,
 }
 
-/// On which side of its threshold a quantity has to be, with its whole interval.
+/// Side of the threshold on which the whole interval of a measure must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// Not below this.
@@ -45,7 +45,7 @@ pub enum Bound {
     AtMost(f64),
 }
 
-/// A piece of evidence that a rule takes.
+/// A condition of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition {
     /// The quantity.
@@ -59,16 +59,16 @@ pub struct Condition {
 /// Result of a condition on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The whole interval is on the right side.
+    /// The whole interval is on the required side.
     Holds,
     /// Part of it is on the other side.
     Fails,
-    /// It was not read.
+    /// The measure could not be read.
     Unread,
 }
 
 impl Condition {
-    /// Whether it holds for a subject.
+    /// Evaluates the condition for a subject.
     pub fn verdict<'a>(&self, facts: &Facts<'a>, subject: Subject<'a>) -> Verdict {
         let Some(Estimate { low, high, .. }) = self.measure.of(facts, subject) else {
             return Verdict::Unread;
@@ -91,19 +91,19 @@ const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition
     Condition { measure, bound: Bound::AtMost(most), source }
 }
 
-/// A rule. Texts have names of values in braces, which `words` fills in.
+/// A rule. Its texts contain placeholders in braces, which `words` fills in.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The cause it finds.
     pub cause: Cause,
     /// Its input.
     pub scope: Scope,
-    /// All of the evidence it takes.
+    /// Conditions, all of which must hold.
     pub conditions: &'static [Condition],
-    /// How many of the first conditions make it a suspect when one of the others was not read; 0
-    /// for a rule that is never suspected.
+    /// Number of leading conditions that make the rule a suspect if another one could not be read;
+    /// 0 for a rule that is never a suspect.
     pub symptoms: usize,
-    /// Causes whose evidence includes this rule's: where one of them is found, this one is not
+    /// Causes whose evidence includes this rule's: if one of them is found, this rule is not
     /// reported.
     pub explained_by: &'static [Cause],
     /// Predicted gain of removing it.
@@ -114,11 +114,11 @@ pub struct Rule {
     pub sentence: &'static str,
     /// What removes the cause.
     pub fix: &'static str,
-    /// What only hides it.
+    /// Workaround that eases the symptom.
     pub workaround: Option<&'static str>,
     /// Observation that would disprove it.
     pub wrong_if: &'static str,
-    /// Which measurement settles it where its evidence was not read.
+    /// Measurement that decides the rule if its evidence could not be read.
     pub measure: &'static str,
 }
 
@@ -127,7 +127,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     cpu::RULES.iter().chain(loss::RULES).chain(network::RULES).chain(cost::RULES)
 }
 
-/// Measure of an observation that a rule uses.
+/// Subjects of a scope.
 pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
     let observation = facts.observation;
     let takes_packets =

@@ -1,67 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures by name and unit.
+//! Titles and units of measures.
 
 use super::functions::Group;
 use super::measure::Measure;
 use super::waits::Wait;
 
 impl Measure {
-    /// What it is, and its unit.
+    /// Title and unit.
     pub fn title(self) -> (&'static str, &'static str) {
         self.title_of_time().unwrap_or_else(|| self.title_of_packets())
     }
 
     fn title_of_time(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
-            Self::Demand => ("time on a CPU or wanting one", "ratio"),
-            Self::Busy => ("time working, polling taken out", "ratio"),
+            Self::Demand => ("CPU demand: running, runnable, throttled or stolen", "ratio"),
+            Self::Busy => ("time working, excluding polling", "ratio"),
             Self::Saturation => ("time working or waiting for a CPU", "ratio"),
-            Self::UsesStack => ("uses sockets of the stack", "1 is yes"),
+            Self::UsesStack => ("receives through kernel sockets only", "1 = yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
-            Self::WaitingPerLoss => ("time waiting over packets lost", "ratio"),
+            Self::WaitingPerLoss => ("time waiting for a CPU over share of packets lost", "ratio"),
             Self::MeanWait => ("mean wait for a CPU", "us"),
-            Self::OthersInstead => ("time waiting while other programs ran on its CPU", "ratio"),
+            Self::OthersInstead => {
+                ("time waiting for a CPU while other programs ran on it", "ratio")
+            }
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
-            Self::Throttled => ("time stopped by a quota", "ratio"),
-            Self::ThrottledPeriods => ("periods in which a quota stopped it", "ratio"),
+            Self::Throttled => ("time throttled by a CPU quota", "ratio"),
+            Self::ThrottledPeriods => ("quota periods with throttling", "ratio"),
             Self::Stolen => ("time stolen by the hypervisor", "ratio"),
-            Self::Interrupts => ("time in interrupts", "ratio"),
-            Self::KernelShare => ("kernel, of the time on a CPU", "ratio"),
+            Self::Interrupts => ("time in interrupts and softirqs", "ratio"),
+            Self::KernelShare => ("share of CPU time in the kernel", "ratio"),
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
-            Self::AsleepOnServer => ("time asleep on connections it opened", "ratio"),
-            Self::AsleepForPackets => ("time asleep until it looks for packets", "ratio"),
+            Self::AsleepOnServer => ("time asleep waiting on connections it opened", "ratio"),
+            Self::AsleepForPackets => ("time asleep before it reads packets", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
-            Self::AsleepIn(Wait::Timer) => ("time asleep on timers", "ratio"),
-            Self::AsleepIn(Wait::Storage) => ("time asleep on storage", "ratio"),
-            Self::AsleepIn(Wait::Other) => ("time asleep on anything else", "ratio"),
+            Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
+            Self::AsleepIn(Wait::Storage) => ("time asleep waiting for storage", "ratio"),
+            Self::AsleepIn(Wait::Other) => ("time asleep for other reasons", "ratio"),
             Self::SleepsPerPacket => ("sleeps per packet", "1/packet"),
-            Self::Answers => ("connections carry data both ways", "1 is yes"),
-            Self::WorkingThreads => ("threads that want 0.3 CPUs or more", "threads"),
+            Self::Answers => ("connections carry data both ways", "1 = yes"),
+            Self::WorkingThreads => ("threads with a demand of 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
             Self::CpuFunctions(group) => (group.title_of_cpu(), "ratio"),
-            Self::FalselyShared => ("samples at bytes next to those of other threads", "ratio"),
-            Self::CommonBytes => ("samples at bytes that other threads use", "ratio"),
-            Self::MemoryShare => ("samples at lines seen once", "ratio"),
-            Self::WorkingSet => ("memory in use over the last-level cache", "ratio"),
-            Self::CallTime => ("CPU time of entering system calls, estimated", "ratio"),
-            Self::ForeignOfRun => ("interrupts for packets of others, of its time", "ratio"),
-            Self::ForeignInterrupts => ("time in interrupts for packets of others", "ratio"),
-            Self::NamedFunctions => ("samples in functions with a name", "ratio"),
-            Self::CryptoLibrary => ("samples in libraries of ciphers", "ratio"),
-            Self::CryptoPerByte => ("CPU time of ciphers", "ns/byte"),
-            Self::CipherInstructions => ("instructions for ciphers, of their samples", "ratio"),
+            Self::FalselyShared => ("samples at falsely shared cache lines", "ratio"),
+            Self::CommonBytes => ("samples at bytes that other threads also use", "ratio"),
+            Self::MemoryShare => ("samples at cache lines seen only once", "ratio"),
+            Self::WorkingSet => ("working set over last-level cache size", "ratio"),
+            Self::CallTime => ("CPU time in system call entry and exit, estimated", "ratio"),
+            Self::ForeignOfRun => ("interrupts for other programs' packets over CPU time", "ratio"),
+            Self::ForeignInterrupts => ("time in interrupts for other programs' packets", "ratio"),
+            Self::NamedFunctions => ("samples in functions with a known name", "ratio"),
+            Self::CryptoLibrary => ("samples in crypto libraries", "ratio"),
+            Self::CryptoPerByte => ("CPU time in crypto libraries", "ns/byte"),
+            Self::CipherInstructions => {
+                ("crypto library samples at AES and SHA instructions", "ratio")
+            }
             Self::FaultsPerSecond => ("page faults", "1/s"),
-            Self::FaultTime => ("CPU time of page faults, estimated", "ratio"),
-            Self::CpuInterrupts => ("time of the CPU in interrupts", "ratio"),
-            Self::CpuUsed => ("time of the CPU not idle", "ratio"),
-            Self::FirewallOfUsed => ("firewall rules, of the time not idle", "ratio"),
-            Self::IdleElsewhere => ("idle time of another CPU", "ratio"),
+            Self::FaultTime => ("CPU time in page faults, estimated", "ratio"),
+            Self::CpuInterrupts => ("this CPU's time in interrupts and softirqs", "ratio"),
+            Self::CpuUsed => ("this CPU's non-idle time", "ratio"),
+            Self::FirewallOfUsed => ("firewall rules' share of this CPU's non-idle time", "ratio"),
+            Self::IdleElsewhere => ("idle time of the idlest other CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
-            Self::LockWait => ("time waiting for locks of the kernel", "ratio"),
-            Self::LockWaitOfRun => ("waits for locks of the kernel, of its time on a CPU", "ratio"),
+            Self::LockWait => ("time waiting for kernel locks", "ratio"),
+            Self::LockWaitOfRun => ("time waiting for kernel locks over CPU time", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
         })
@@ -69,49 +73,57 @@ impl Measure {
 
     fn title_of_packets(self) -> (&'static str, &'static str) {
         match self {
-            Self::ForeignPackets => ("packets of others on its CPU", "ratio"),
+            Self::ForeignPackets => ("other programs' packets on its CPU", "ratio"),
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),
             Self::CallsPerSecond => ("system calls", "1/s"),
             Self::BytesPerCall => ("bytes per system call", "bytes"),
-            Self::OneWay => ("bytes in one direction", "ratio"),
+            Self::OneWay => ("bytes in the busier direction", "ratio"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
-            Self::BytesPerTransmit => ("bytes sent at once", "bytes"),
-            Self::Datagrams => ("uses datagrams or frames", "1 is yes"),
-            Self::PacketsPerSqueeze => ("packets between two early stops of NAPI", "packets"),
-            Self::PacketRate => ("packets", "packets/s"),
-            Self::RingLoss => ("packets lost before the program", "ratio"),
-            Self::SocketLoss => ("packets that the socket dropped", "ratio"),
+            Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
+            Self::Datagrams => ("uses datagrams or raw frames", "1 = yes"),
+            Self::PacketsPerSqueeze => {
+                ("packets between two early stops of NAPI polling", "packets")
+            }
+            Self::PacketRate => ("packet rate", "packets/s"),
+            Self::RingLoss => ("packets lost in the ring before the program", "ratio"),
+            Self::SocketLoss => ("packets dropped by the socket", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
-            Self::QueueFull => ("receive queue of the socket over its size", "ratio"),
+            Self::QueueFull => ("fill level of the socket's receive queue", "ratio"),
             Self::CardLoss => ("packets dropped by the NIC", "ratio"),
-            Self::BacklogLoss => ("packets dropped at the backlog", "ratio"),
+            Self::BacklogLoss => ("packets dropped at the CPU backlog", "ratio"),
             Self::Squeezed => ("receive softirqs that stopped with work left", "ratio"),
-            Self::SqueezedPerSecond => ("stops of NAPI with work left", "1/s"),
-            Self::ReceivedHere => ("packets received on this CPU", "ratio"),
+            Self::SqueezedPerSecond => ("NAPI polls stopped with work left", "1/s"),
+            Self::ReceivedHere => ("share of all packets received on this CPU", "ratio"),
             Self::Flows => ("flows", "flows"),
             Self::WindowLimited => ("time limited by the receiver's window", "ratio"),
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
-            Self::PeerWindow => ("receiver's window over what the path needs", "ratio"),
-            Self::Resent => ("segments lost and sent again", "ratio"),
-            Self::AppLimited => ("readings with nothing more to send", "ratio"),
-            Self::Held => ("readings with data held back (Nagle)", "ratio"),
-            Self::OfPacingLimit => ("rate over the program's own limit", "ratio"),
+            Self::PeerWindow => ("receiver's window over bandwidth-delay product", "ratio"),
+            Self::Resent => ("segments retransmitted after a loss", "ratio"),
+            Self::AppLimited => ("reads with nothing left to send (app-limited)", "ratio"),
+            Self::Held => ("reads with data held back (Nagle)", "ratio"),
+            Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
-            Self::OfLimit => ("rate over the limit", "ratio"),
-            Self::OverlimitsPerPacket => ("waits of the queueing discipline per packet", "ratio"),
-            Self::ChecksumOff => ("checksum offload is off", "1 is yes"),
-            Self::SegmentationOff => ("segmentation offload is off", "1 is yes"),
+            Self::OfLimit => ("rate relative to the limit", "ratio"),
+            Self::OverlimitsPerPacket => {
+                ("overlimits of the queueing discipline per packet", "ratio")
+            }
+            Self::ChecksumOff => ("checksum offload is off", "1 = yes"),
+            Self::SegmentationOff => ("segmentation offload is off", "1 = yes"),
             Self::SentBytes => ("sent", "bytes/s"),
             Self::BytesPerSegment => ("bytes per segment", "bytes"),
-            Self::ConnectionsPerSecond => ("connections set up", "1/s"),
+            Self::ConnectionsPerSecond => ("new connections", "1/s"),
             Self::SegmentsPerConnection => ("segments per connection", "segments"),
-            Self::SegmentTime => ("CPU time of packets cut early, estimated", "ratio"),
-            Self::ChecksumTime => ("CPU time of those and checksums, estimated", "ratio"),
-            Self::ConnectionTime => ("CPU time of connections, estimated", "ratio"),
-            Self::ClientsPerServer => ("clients per connection to a server", "ratio"),
+            Self::SegmentTime => ("CPU time of software segmentation, estimated", "ratio"),
+            Self::ChecksumTime => {
+                ("CPU time of software segmentation and checksums, estimated", "ratio")
+            }
+            Self::ConnectionTime => {
+                ("CPU time of connection setup and teardown, estimated", "ratio")
+            }
+            Self::ClientsPerServer => ("client connections per server connection", "ratio"),
             _ => ("", ""),
         }
     }
@@ -120,25 +132,25 @@ impl Measure {
 impl Group {
     fn title_of_cpu(self) -> &'static str {
         match self {
-            Self::Firewall => "time of the CPU in firewall rules",
-            Self::Checksum => "time of the CPU in checksums",
-            Self::KernelLock => "time of the CPU in waits for locks",
-            _ => "time of the CPU in a group of functions of the kernel",
+            Self::Firewall => "this CPU's time in firewall rules",
+            Self::Checksum => "this CPU's time in checksums",
+            Self::KernelLock => "this CPU's time waiting for kernel locks",
+            _ => "this CPU's time in a group of kernel functions",
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Self::Checksum => "samples in checksums of the kernel",
+            Self::Checksum => "samples in kernel checksums",
             Self::KernelCopy => "samples in copies between user and kernel",
-            Self::UserCopy => "samples in copies of the program",
-            Self::Segmentation => "samples in segmentation",
+            Self::UserCopy => "samples in user-space copies",
+            Self::Segmentation => "samples in software segmentation",
             Self::PageFault => "samples in page faults",
-            Self::SystemCallEntry => "samples at the entry of system calls",
-            Self::KernelLock => "samples in waits for locks of the kernel",
-            Self::UserLock => "samples in locks of the program",
+            Self::SystemCallEntry => "samples in system call entry",
+            Self::KernelLock => "samples waiting for kernel locks",
+            Self::UserLock => "samples in user-space locks",
             Self::Firewall => "samples in firewall rules",
-            Self::SoftwareCrypto => "samples in ciphers without instructions",
+            Self::SoftwareCrypto => "samples in software ciphers",
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wait objects of sleeping threads, by the system call they are in.
+//! Classifies what sleeping threads wait for, by system call.
 //!
-//! A thread that waits for its input has time left. One that waits for anything else may be the
-//! limit although it sleeps, and no CPU is busy.
+//! A thread that waits for input has time left. One that waits for anything else may be the
+//! bottleneck although it sleeps and no CPU is busy.
 
 use linerate_record::why::{SleepTime, ThreadActivity};
 
@@ -11,9 +11,9 @@ use linerate_record::why::{SleepTime, ThreadActivity};
 pub enum Wait {
     /// Packets or requests.
     Input,
-    /// Another thread, that hands work over or holds a lock, or another process.
+    /// Another thread, for work or a lock, or another process.
     Thread,
-    /// A time that the program chose.
+    /// A timer set by the program.
     Timer,
     /// A disk, or the file system.
     Storage,
@@ -21,8 +21,8 @@ pub enum Wait {
     Other,
 }
 
-/// Calls that return when something has arrived. With a timeout they return then, too; which of
-/// the two it was is not known.
+/// Calls that return when input has arrived. With a timeout they may return without input; which of
+/// the two is unknown.
 const INPUT: &[&str] = &[
     "accept",
     "accept4",
@@ -64,11 +64,11 @@ const STORAGE: &[&str] = &[
     "jbd2_log_wait_commit",
 ];
 
-/// Calls that wait for a disk where what they are about is a file.
+/// Calls that wait for storage if their object is a file.
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
 
-/// Object that a thread waits for at a place.
+/// Object of a thread's wait.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_in = |calls: &[&str]| calls.contains(&sleep.on.as_str());
     let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));
@@ -87,19 +87,18 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     }
 }
 
-/// The share of its time that a thread sleeps for this; `None` where its calls were not read.
+/// Share of time that a thread sleeps for this; `None` if its calls were not read.
 pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     (!thread.asleep_on.is_empty()).then(|| sleeps.map(|sleep| sleep.share).sum())
 }
 
-/// The share of its time that a thread sleeps until there is something to do: input, or work that
-/// another thread hands over.
+/// Share of time that a thread sleeps until there is work: input, or work from another thread.
 pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
-/// Where a thread waits longest for this: `fsync (/var/log/requests)`.
+/// The call of this kind in which a thread sleeps longest: `fsync (/var/log/requests)`.
 pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     let longest = sleeps.max_by(|a, b| a.share.total_cmp(&b.share))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The texts of rules, with their values filled in.
+//! Fills the placeholders of rule texts.
 
 use super::facts::{Facts, Subject};
 use super::functions::Group;
@@ -10,7 +10,7 @@ use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{LineUse, RanInstead, SharedLine, ThreadActivity};
 
-/// `text` with every `{name}` replaced by its value; `-` where there is none.
+/// `text` with every `{name}` replaced by its value; `-` if there is none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -23,7 +23,7 @@ pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> S
     filled + rest
 }
 
-/// Names in braces that a text may have.
+/// Placeholders that a text may contain.
 pub(super) const NAMES: &[&str] = &[
     "program",
     "thread",
@@ -94,7 +94,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
             let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
             Some(match largest {
-                0 => "closed at every reading".to_owned(),
+                0 => "closed at every read".to_owned(),
                 largest => {
                     format!("{} at most", linerate_record::units::memory_size(largest as f64))
                 }
@@ -163,7 +163,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
     }
 }
 
-/// The command that explains the peer which stops the program.
+/// Command that diagnoses the peer which stalls the program.
 fn watch_peer(facts: &Facts<'_>) -> String {
     let stalled = |tcp: &linerate_record::why::TcpCounts| tcp.rwnd_limited_s;
     let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
@@ -176,12 +176,12 @@ fn watch_peer(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The name of a thread with its number.
+/// Thread name and ID.
 pub(super) fn label(thread: &ThreadActivity) -> String {
     format!("{} ({})", thread.name, thread.tid)
 }
 
-/// Who ran on the thread's CPU while it waited.
+/// What ran on the thread's CPU while it waited.
 fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     if thread.ran_instead.is_empty() {
         let cpu = thread.ran_on.first();
@@ -192,10 +192,10 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
             own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
         return match own.as_slice() {
             [] if facts.is_unread("tracepoints") || facts.is_unread("scheduler") => {
-                "who ran there instead is for root to read".to_owned()
+                "run as root to see what ran there instead".to_owned()
             }
             [] => "the thread that ran instead could not be identified".to_owned(),
-            names => format!("threads of its own want the same CPU ({})", names.join(", ")),
+            names => format!("its own threads compete for that CPU ({})", names.join(", ")),
         };
     }
     let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
@@ -207,10 +207,14 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
         .map(|one| format!("{}{} {}", one.name, peer(one), milliseconds(one.seconds * 1e3)));
     let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
     let names: Vec<String> = named.collect();
-    format!("there ran {}, {} at once at most", names.join(", "), milliseconds(longest * 1e3))
+    format!(
+        "what ran there: {}, for at most {} at a time",
+        names.join(", "),
+        milliseconds(longest * 1e3)
+    )
 }
 
-/// The line that a thread shares with others in most of its samples: who uses which bytes of it.
+/// The shared cache line with most samples of a thread: which threads use which bytes of it.
 fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let share = |line: &&SharedLine| {
         let own = line.threads.iter().filter(|used| used.tid == thread.tid);
@@ -229,7 +233,7 @@ fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     format!("{}, {}", line.address, users.join(", "))
 }
 
-/// The functions with most samples, in a sentence.
+/// The functions with the most samples, as a sentence.
 fn functions(thread: &ThreadActivity) -> String {
     let is_work =
         |function: &&linerate_record::why::FunctionTime| function.is_polling != Some(true);
@@ -319,12 +323,12 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
     })
 }
 
-/// Whether a text may have this name in braces.
+/// Whether this is a known placeholder.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name == "overlimits" || measure_named(name).is_some()
 }
 
-/// A share in percent, with as many digits as an account of the kernel has.
+/// A share in percent, with the precision of kernel accounting.
 pub(super) fn percent(share: f64) -> String {
     let percent = 100.0 * share.clamp(-10.0, 10.0);
     if percent.abs() >= 1.0 { format!("{percent:.0}") } else { three_digits(percent) }
@@ -338,7 +342,7 @@ fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// The evidence of a rule, as the record has it.
+/// The evidence of a rule, as recorded.
 pub(super) fn evidence<'a>(rule: &Rule, facts: &Facts<'a>, subject: Subject<'a>) -> Vec<Evidence> {
     let of = |condition: &super::rules::Condition| {
         let value = condition.measure.of(facts, subject)?.value;

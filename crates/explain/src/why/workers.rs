@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workers of a run in the terms of an observed program: the same time budget, the same rules,
-//! the same causes. What a worker knows of itself is exact where an observer estimates: whether it
-//! works or polls.
+//! Diagnoses the workers of a run by the rules of `why`: the same time budget, rules and causes.
+//! Workers measure exactly what an observer must estimate: whether they work or poll.
 
 use super::explain;
 use linerate_record::finding::{Finding, Limit};
@@ -15,8 +14,8 @@ use std::collections::BTreeMap;
 
 const METHOD: &str = "the worker's own meter, and its run delay (schedstat)";
 
-/// What limits a run, in the causes of `why`; the first is the answer, never empty. `finding` is
-/// what the profile of its stages says.
+/// Limits of a run as causes of `why`; the first is the answer, never empty. `finding` is the
+/// diagnosis from the profile of its stages.
 pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     let mut findings = explain(&observe(report));
     // The rules about programs whose inside is not known; the profile knows better.
@@ -30,23 +29,23 @@ pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     findings
 }
 
-/// A gain from which on time that others take comes before the work of the stages.
+/// Gain above which preempted or stolen time is reported before the work of the stages, percent.
 const LARGE_PERCENT: f64 = 5.0;
 
 fn of_profile(finding: &Finding) -> WhyFinding {
     let (cause, fix, wrong_if) = match finding.limit {
         Limit::Processing => (
             Cause::ProcessingCost,
-            Some("linerate tune PATH finds a better mapping, and tries it".to_owned()),
-            "the same path with that stage left out is as fast",
+            Some("linerate tune PATH   # finds a better mapping and tries it".to_owned()),
+            "the path is equally fast without that stage",
         ),
         Limit::Offered => {
-            (Cause::NothingWrong, None, "a source with a higher rate leaves the rate as it is")
+            (Cause::NothingWrong, None, "with a faster source, the rate does not rise")
         }
         Limit::CannotTell => (
             Cause::CannotTell,
             Some("run longer, or on CPUs without other work (--cpus)".to_owned()),
-            "a longer run singles out a worker",
+            "a longer run identifies the limiting worker",
         ),
     };
     let reason = "`tune` predicts the gain of a better mapping";
@@ -64,7 +63,7 @@ fn of_profile(finding: &Finding) -> WhyFinding {
     }
 }
 
-/// The workers as threads of an observation.
+/// The workers as observed threads.
 fn observe(report: &RunReport) -> Observation {
     let packets = report.processed_kpps.as_number();
     let threads = report.workers.iter().enumerate();
@@ -135,7 +134,7 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
     })
 }
 
-/// A worker's time in the states of `why`: its shares sum to 1.
+/// A worker's time in the states of `why`; the shares sum to 1.
 fn worker_budget(report: &RunReport, worker: &WorkerReport, time: TimeShares) -> Vec<ThreadTime> {
     let wall_ns = report.elapsed_s * 1e9;
     let delay = worker.run_delay_ns.map(|ns| (ns as f64 / wall_ns).min(time.lost));

@@ -53,7 +53,7 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     let finding = assert_first(&seen, SlowReceiver);
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
     tcp(&mut seen).peer_window_max = Some(0);
-    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every reading"));
+    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every read"));
     seen.sockets[0].reads = Some(1);
     assert_first(&seen, CannotTell);
     seen.sockets[0].reads = Some(50);

@@ -56,8 +56,13 @@ fn threshold(condition: &Condition) -> String {
         Bound::AtMost(at) => ("at most", at),
     };
     let (name, unit) = condition.measure.title();
-    let unit = if unit == "ratio" { String::new() } else { format!(" {unit}") };
-    format!("{name} {bound} {at}{unit} ({})", condition.source)
+    let condition_text = match (unit, condition.bound) {
+        ("1 = yes", Bound::AtLeast(_)) => format!("{name}: yes"),
+        ("1 = yes", Bound::AtMost(_)) => format!("{name}: no"),
+        ("ratio", _) => format!("{name} {bound} {at}"),
+        _ => format!("{name} {bound} {at} {unit}"),
+    };
+    format!("{condition_text} ({})", condition.source)
 }
 
 fn row(rule: &Rule) -> String {
@@ -75,7 +80,8 @@ fn row(rule: &Rule) -> String {
 /// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
 #[test]
 fn the_page_lists_every_rule_with_its_thresholds() {
-    let head = "\n| finding | evidence, thresholds and where they are from | explained by | do |\n\
+    let head = "\n| finding | conditions: value and threshold (reason for the threshold) \
+                | explained by | do |\n\
                 |---|---|---|---|\n";
     let table = head.to_owned() + &rules().map(row).collect::<String>() + "\n";
     let page = std::fs::read_to_string(PAGE).expect("docs/commands/why.md");

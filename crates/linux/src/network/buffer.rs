@@ -4,8 +4,8 @@
 use crate::Error;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Asks for a receive buffer of this many bytes (SO_RCVBUF); the kernel doubles it for its own
-/// bookkeeping, and caps it by net.core.rmem_max.
+/// Requests a receive buffer of this size in bytes (SO_RCVBUF); the kernel doubles it for
+/// bookkeeping, and caps it at net.core.rmem_max.
 ///
 /// # Errors
 /// It is not a socket.

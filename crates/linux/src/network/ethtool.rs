@@ -13,14 +13,14 @@ const GET_FEATURES: u32 = 0x3a;
 
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// Sets of names: the driver's counters, the features.
+/// String sets: driver counters, features.
 const COUNTERS: u32 = 1;
 const FEATURES: u32 = 4;
 
 /// ETH_GSTRING_LEN.
 const NAME_BYTES: usize = 32;
 
-/// More names than any driver has; keeps a damaged answer from filling the memory.
+/// Maximum number of names, more than any driver has; bounds memory if a reply is damaged.
 const NAMES_MAX: u32 = 1 << 16;
 
 /// The kernel writes as many names or counters as the driver has, regardless of the buffer size. A
@@ -32,7 +32,7 @@ const SPARE: usize = 4096;
 pub struct Driver {
     /// Its name: `virtio_net`.
     pub name: String,
-    /// Version of the card's firmware; empty where there is none.
+    /// Firmware version of the NIC; empty without one.
     pub firmware: String,
     /// Bus address of the NIC: `0000:00:03.0`; empty if it is not on a bus.
     pub bus: String,
@@ -46,14 +46,14 @@ impl Driver {
     }
 }
 
-/// The names of a set: `ethtool_gstrings`, of which `count` are expected.
+/// Names of a string set: `ethtool_gstrings`, with `count` expected.
 fn decode_names(bytes: &[u8], count: u32) -> Vec<String> {
     let count = u32_at(bytes, 8).unwrap_or(0).min(count) as usize;
     let names = bytes.get(12..).unwrap_or_default().chunks_exact(NAME_BYTES);
     names.take(count).map(text).collect()
 }
 
-/// Values by name: `ethtool_stats`. Names that a driver leaves empty are left out.
+/// Values by name: `ethtool_stats`. Counters without a name are skipped.
 fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
     let count = u32_at(bytes, 4).unwrap_or(0) as usize;
     let value = |index: usize| u64_at(bytes, 8 + 8 * index);
@@ -75,7 +75,7 @@ fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Asks a driver: `question` is what the kernel reads, and is filled with the answer.
+/// Queries a driver: the kernel reads `question` and overwrites it with the answer.
 fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Error> {
     let mut request = [0u8; size_of::<libc::ifreq>()];
     // IFNAMSIZ with its zero byte.
@@ -97,7 +97,7 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
     }
 }
 
-/// A question: the command and a number, with room for `bytes` of answer.
+/// A request: command and number, with room for an answer of `bytes`.
 fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
     let mut question = command.to_ne_bytes().to_vec();
     question.extend(number.to_ne_bytes());
@@ -139,7 +139,7 @@ impl Network {
         self.names(interface, COUNTERS)
     }
 
-    /// The values of the counters of these names.
+    /// The values of the named counters.
     ///
     /// # Errors
     /// The driver has none.

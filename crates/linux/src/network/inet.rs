@@ -13,12 +13,12 @@ pub(super) const BY_FAMILY: u16 = 20;
 const ID: usize = 48;
 const MESSAGE: usize = 72;
 
-/// Attributes, and the bits that ask for them.
+/// Attributes, and the bits that request them.
 const INFO: u16 = 2;
 const MEMORY: u16 = 7;
 const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (MEMORY - 1);
 
-/// TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV have no socket of a program.
+/// TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV: these belong to no program.
 const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
 
 /// The state of a listening socket.
@@ -33,27 +33,27 @@ pub enum InetProtocol {
     Udp,
 }
 
-/// A socket, as the kernel reports it at one moment.
+/// State of a socket at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InetSocket {
     /// TCP or UDP.
     pub protocol: InetProtocol,
-    /// Whether it waits for connections.
+    /// Whether it is a listening socket.
     pub is_listening: bool,
-    /// Its own address.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end; all zero where there is none.
+    /// Remote address; all zero if there is none.
     pub remote: SocketAddr,
-    /// Its number in /proc/PID/fd.
+    /// Its inode, as in /proc/PID/fd.
     pub inode: u32,
-    /// Bytes not yet received by the program (memory of the packets, for UDP); connections not yet
-    /// accepted, of a listening socket.
+    /// Receive queue: unread bytes (including packet overhead for UDP), or connections not yet
+    /// accepted for a listening socket.
     pub receive_queue: u32,
-    /// Bytes not yet acknowledged, or not yet sent.
+    /// Send queue: bytes not yet acknowledged or not yet sent.
     pub send_queue: u32,
-    /// Its buffers; `None` where the kernel does not say.
+    /// Its buffers; `None` if the kernel does not report them.
     pub memory: Option<SocketMemory>,
-    /// TCP_INFO; `None` for others and with kernels before 4.10.
+    /// TCP_INFO; `None` for other protocols, and for kernels before 4.10.
     pub tcp: Option<TcpInfo>,
     id: [u8; ID],
 }
@@ -63,51 +63,51 @@ pub struct InetSocket {
 pub struct Listed {
     /// TCP or UDP.
     pub protocol: InetProtocol,
-    /// Whether it waits for connections.
+    /// Whether it is a listening socket.
     pub is_listening: bool,
-    /// Its own address.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end; all zero where there is none.
+    /// Remote address; all zero if there is none.
     pub remote: SocketAddr,
-    /// Its number in /proc/PID/fd.
+    /// Its inode, as in /proc/PID/fd.
     pub inode: u32,
-    /// Bytes not yet received by the program.
+    /// Receive queue: unread bytes.
     pub receive_queue: u32,
-    /// Bytes not yet acknowledged, or not yet sent.
+    /// Send queue: bytes not yet acknowledged or not yet sent.
     pub send_queue: u32,
 }
 
-/// The buffers of a socket, bytes as the kernel counts memory.
+/// Buffer sizes of a socket in bytes, as accounted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
     /// Size of its receive buffer.
     pub receive_buffer: u32,
     /// Size of its send buffer.
     pub send_buffer: u32,
-    /// Packets dropped since it was opened: no room. The kernel's counter has 32 bits.
+    /// Packets dropped for lack of room since it was opened. The kernel's counter has 32 bits.
     pub drops: u32,
 }
 
-/// TCP_INFO of a connection since it began.
+/// TCP_INFO of a connection, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Whether the delivery rate is limited by what the program has to send.
+    /// Whether the delivery rate is limited by the application.
     pub is_app_limited: bool,
     /// Largest segment sent, bytes.
     pub mss: u32,
-    /// Segments sent and not yet acknowledged.
+    /// Segments in flight.
     pub unacked: u32,
-    /// Bytes that the program has handed over and TCP has not sent yet.
+    /// Bytes written by the program but not yet sent.
     pub not_sent: u32,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,
-    /// Shortest round-trip time of the last minutes, microseconds.
+    /// Shortest round-trip time of recent minutes, microseconds.
     pub min_rtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u32,
-    /// Bytes sent by it that were acknowledged.
+    /// Sent bytes that were acknowledged.
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
@@ -119,21 +119,20 @@ pub struct TcpInfo {
     pub delivery_rate: u64,
     /// Time with data to send or in flight, microseconds.
     pub busy_us: u64,
-    /// Of that, stopped by the receiver's window.
+    /// Part of `busy_us` limited by the receiver's window, microseconds.
     pub rwnd_limited_us: u64,
-    /// Of that, stopped by its own send buffer.
+    /// Part of `busy_us` limited by its own send buffer, microseconds.
     pub sndbuf_limited_us: u64,
-    /// Segments sent again that the peer had received already (DSACK); `None` before Linux 4.20.
+    /// Retransmitted segments that the peer had already received (DSACK); `None` before Linux 4.20.
     pub needless: Option<u32>,
-    /// Rate the program limits itself to by SO_MAX_PACING_RATE, bytes per second; `None` if it does
-    /// not.
+    /// Pacing limit set by SO_MAX_PACING_RATE, bytes per second; `None` without one.
     pub max_pacing_rate: Option<u64>,
-    /// Window that the peer advertises, bytes; `None` before Linux 5.4.
+    /// Window advertised by the peer, bytes; `None` before Linux 5.4.
     pub peer_window: Option<u32>,
 }
 
 impl TcpInfo {
-    /// `tcp_info`, up to its field `tcpi_sndbuf_limited` at least.
+    /// Parses `tcp_info`, which must reach at least its field `tcpi_sndbuf_limited`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             is_app_limited: app_limited_bit(*bytes.get(7)?),
@@ -159,7 +158,7 @@ impl TcpInfo {
     }
 }
 
-/// All bits set: of a rate of 32 bits in older kernels, of 64 since Linux 4.20.
+/// Unlimited: all bits set, of 32 in older kernels, of 64 since Linux 4.20.
 fn is_unlimited(rate: u64) -> bool {
     rate == u64::MAX || rate == u64::from(u32::MAX)
 }
@@ -171,7 +170,7 @@ fn app_limited_bit(byte: u8) -> bool {
 }
 
 impl SocketMemory {
-    /// The array of SK_MEMINFO, whose ninth number, drops, is there since Linux 4.7.
+    /// The array SK_MEMINFO; its ninth number, drops, exists since Linux 4.7.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| u32_at(bytes, 4 * index);
         Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
@@ -179,7 +178,7 @@ impl SocketMemory {
 }
 
 impl InetSocket {
-    /// A socket of a list: without buffers and without what TCP says. It cannot be asked for again
+    /// A socket from a list, without buffers and TCP_INFO. It cannot be queried again
     /// ([`Network::inet_socket`]).
     pub fn of_listed(listed: Listed) -> Self {
         let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
@@ -198,7 +197,7 @@ impl InetSocket {
         }
     }
 
-    /// `inet_diag_msg` and its attributes.
+    /// Parses `inet_diag_msg` and its attributes.
     fn decode(protocol: InetProtocol, body: &[u8]) -> Option<Self> {
         let id: [u8; ID] = body.get(4..4 + ID)?.try_into().ok()?;
         let attributes = body.get(MESSAGE..)?;
@@ -235,7 +234,7 @@ fn address(is_v6: bool, bytes: &[u8]) -> IpAddr {
     }
 }
 
-/// `inet_diag_req_v2`.
+/// Builds `inet_diag_req_v2`.
 fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
     let protocol = match protocol {
@@ -250,7 +249,7 @@ fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
 
 impl Network {
     /// All TCP or UDP sockets of a family. Costs some microseconds per socket, and for TCP a
-    /// millisecond for the kernel's table.
+    /// millisecond for the kernel's hash table.
     ///
     /// # Errors
     /// The kernel has no sock_diag for them.
@@ -267,8 +266,8 @@ impl Network {
         Ok(sockets)
     }
 
-    /// The present state of a TCP socket seen before; `None` if it is gone, and of UDP, whose
-    /// sockets the kernel finds by other rules.
+    /// Current state of a known TCP socket; `None` if it is gone, and for UDP, which the kernel
+    /// looks up differently.
     ///
     /// # Errors
     /// The kernel does not answer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interfaces and what they count (rtnetlink).
+//! Interfaces and their counters (rtnetlink).
 
 use super::netlink::{attribute, dump};
 use super::{Network, text, u32_at, u64_at};
@@ -20,14 +20,14 @@ const COUNTS: u16 = 23;
 const TX_QUEUES: u16 = 31;
 const RX_QUEUES: u16 = 32;
 
-/// An interface at one moment. Counts are since it was created.
+/// State of an interface at one moment. Counters start at its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Its hardware address: six bytes of Ethernet; empty where it has none.
+    /// Hardware address: six bytes for Ethernet; empty if it has none.
     pub address: Vec<u8>,
     /// Kind of virtual interface: `veth`; `None` for hardware.
     pub kind: Option<String>,
@@ -47,20 +47,20 @@ pub struct Link {
     pub tx_bytes: u64,
     /// Packets received with errors.
     pub rx_errors: u64,
-    /// Packets that could not be sent for an error.
+    /// Packets not sent because of an error.
     pub tx_errors: u64,
     /// Packets dropped on receipt.
     pub rx_dropped: u64,
     /// Packets dropped when sending.
     pub tx_dropped: u64,
-    /// Packets that found no room in the card.
+    /// Packets dropped for lack of room in the NIC.
     pub rx_missed: u64,
-    /// Packets that no protocol took.
+    /// Packets without a protocol handler.
     pub rx_no_handler: u64,
 }
 
 impl Link {
-    /// `ifinfomsg` and its attributes.
+    /// Parses `ifinfomsg` and its attributes.
     fn decode(body: &[u8]) -> Option<Self> {
         let attributes = body.get(MESSAGE..)?;
         let number = |kind| attribute(attributes, kind).and_then(|bytes| u32_at(bytes, 0));
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A veth with counters 0, 1, 2, ... and as many of them as asked for.
+    /// A veth with counters 0, 1, 2, ..., as many as requested.
     fn answer(counters: u64) -> Vec<u8> {
         let mut body = vec![0; MESSAGE];
         body[4..8].copy_from_slice(&7u32.to_ne_bytes());

@@ -13,11 +13,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const ADVICE: &str = "run as root, or as the user who made the namespace";
 
-/// Room for the control message that carries the sockets, aligned as it must be.
+/// Buffer for the control message that carries the sockets, suitably aligned.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// The sockets of [`super::Network`] in the namespace of a process.
+/// Opens the sockets of [`super::Network`] in the namespace of a process.
 ///
 /// # Errors
 /// The process is gone, or its namespaces may not be entered.
@@ -48,7 +48,7 @@ pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     }
 }
 
-/// Names of a kind of namespace: this program's, and a process's.
+/// Paths of a kind of namespace: this program's, and a process's.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -78,7 +78,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// The child's side: sends the sockets, or an error number; never returns.
+/// Child side: sends the sockets, or an error number; never returns.
 fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     let sockets = enter(user, network);
     let errno = match sockets {
@@ -91,7 +91,7 @@ fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Enters the namespaces and opens the sockets; `None` with the error number set.
+/// Enters the namespaces and opens the sockets; on failure `None`, with errno set.
 fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
     for (file, kind) in enters {
@@ -111,7 +111,7 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     Some(sockets)
 }
 
-/// Sends an error number, and with 0 the sockets.
+/// Sends an error number, or 0 with the sockets.
 fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
     let mut number = errno.to_ne_bytes();
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
@@ -138,7 +138,7 @@ fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
     unsafe { libc::sendmsg(to, &raw const message, 0) };
 }
 
-/// Receives what [`send`] sent.
+/// Receives the message of [`send`].
 fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     let mut number = [0u8; 4];
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of netlink: a question, and the parts of its answer.
+//! Netlink messages: requests, and multi-part replies.
 
 use super::u32_at;
 use crate::Error;
@@ -10,22 +10,22 @@ const HEADER: usize = 16;
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
 const ACKNOWLEDGE: u16 = 4;
-/// The thing asked for is made, and must not be there.
+/// Flags: create the object, fail if it exists.
 pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
-/// The kernel fills up to 32 KiB per answer, whatever the reader offers beyond that.
+/// Receive buffer size: the kernel sends at most 32 KiB per part, even to larger buffers.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The answer about one thing: a connection has some 700 bytes.
+/// Buffer size of a reply about one object: a connection takes about 700 bytes.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// An answer that has not come after this is not coming.
+/// Timeout of a reply.
 static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
 
-/// One message.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message<'b> {
     pub(super) kind: u16,
@@ -33,7 +33,7 @@ pub(super) struct Message<'b> {
     pub(super) body: &'b [u8],
 }
 
-/// The messages of one answer; ends at the first that is damaged.
+/// Messages of one reply; ends at the first damaged one.
 pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -45,8 +45,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes of a message: each a type, without its two flag bits, and its bytes. Ends at the
-/// first that is damaged.
+/// Attributes of a message: type without its two flag bits, and bytes. Ends at the first damaged
+/// one.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [length, kind] = halves(u32_at(bytes, 0)?);
@@ -56,12 +56,12 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// The bytes of the first attribute of a type.
+/// Bytes of the first attribute of a type.
 pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, body)| body)
 }
 
-/// Two numbers of 16 bits that follow each other in memory.
+/// Two consecutive 16-bit numbers in memory.
 fn halves(number: u32) -> [u16; 2] {
     let [a, b, c, d] = number.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
@@ -71,7 +71,7 @@ fn aligned(length: usize) -> Option<usize> {
     Some(length.checked_add(3)? & !3)
 }
 
-/// Appends an attribute of a type.
+/// Appends an attribute.
 pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     body.extend((4 + bytes.len() as u16).to_ne_bytes());
     body.extend(kind.to_ne_bytes());
@@ -79,7 +79,7 @@ pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Gives a socket its timeouts.
+/// Sets the timeouts of a socket.
 pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: the option's value is a `timeval` that is valid during the call.
@@ -110,7 +110,7 @@ pub(super) fn dump(
     ask(socket, kind, REQUEST | DUMP, body, &mut each)
 }
 
-/// Asks for one thing; `each` gets the answer.
+/// Requests one object; `each` gets the reply.
 pub(super) fn get(
     socket: &OwnedFd,
     kind: u16,
@@ -120,7 +120,7 @@ pub(super) fn get(
     ask(socket, kind, REQUEST, body, &mut each)
 }
 
-/// Changes something of the namespace that the socket belongs to.
+/// Changes an object in the namespace of the socket.
 pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
     let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
     changed.map_err(|error| match error {
@@ -167,7 +167,7 @@ fn ask(
     }
 }
 
-/// Information of a reply part about the rest.
+/// State of a multi-part reply after one part.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Continues,
@@ -175,8 +175,8 @@ enum Answer {
     Refused(i32),
 }
 
-/// Hands the messages of a part of an answer to `each`. A part without a message that can be read
-/// ends the answer: nothing says that more will come.
+/// Passes the messages of one part to `each`. A part without a valid message ends the reply, since
+/// nothing indicates that more follows.
 fn take(bytes: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Answer {
     let mut last = Answer::Complete;
     for message in messages(bytes) {

@@ -17,36 +17,36 @@ const RECEIVE_RING: u16 = 2;
 const TRANSMIT_RING: u16 = 3;
 const MEMORY: u16 = 6;
 
-/// A socket of AF_PACKET at one moment.
+/// State of an AF_PACKET socket at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket {
-    /// Its number in /proc/PID/fd.
+    /// Its inode, as in /proc/PID/fd.
     pub inode: u32,
     /// Index of the interface it is bound to; 0 for all.
     pub interface: u32,
-    /// The ring its packets are received through, if it has one.
+    /// Receive ring, if any.
     pub receive_ring: Option<PacketRing>,
-    /// The ring its packets are sent through, if it has one.
+    /// Transmit ring, if any.
     pub transmit_ring: Option<PacketRing>,
-    /// Its buffers; what a ring drops is not counted there.
+    /// Buffer sizes; drops of a ring are not counted there.
     pub memory: Option<SocketMemory>,
 }
 
-/// A ring that a packet socket shares with its program.
+/// A ring shared between a packet socket and its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRing {
-    /// Its blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Bytes of each.
+    /// Bytes per block.
     pub block_bytes: u32,
-    /// Frames; of TPACKET_V3 as many as would fit if all were of the size asked for.
+    /// Number of frames; for TPACKET_V3, of the requested frame size.
     pub frames: u32,
-    /// Bytes of each, as asked for.
+    /// Requested bytes per frame.
     pub frame_bytes: u32,
 }
 
 impl PacketRing {
-    /// `packet_diag_ring`.
+    /// Parses `packet_diag_ring`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let [block_bytes, blocks, frame_bytes, frames] = [0, 4, 8, 12].map(|at| u32_at(bytes, at));
         Some(Self {
@@ -57,14 +57,14 @@ impl PacketRing {
         })
     }
 
-    /// Its size.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.block_bytes)
     }
 }
 
 impl PacketSocket {
-    /// `packet_diag_msg` and its attributes.
+    /// Parses `packet_diag_msg` and its attributes.
     fn decode(body: &[u8]) -> Option<Self> {
         let inode = u32_at(body, 4)?;
         let attributes = body.get(MESSAGE..)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two interfaces joined by a cable (veth), for namespaces of a process's own.
+//! Creates veth pairs in private namespaces.
 
 use super::Network;
 use super::netlink::{CREATE, change, put};
@@ -24,8 +24,8 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
 impl Network {
-    /// Creates a pair of interfaces: `near` in this namespace, `far` in that of the process `pid`.
-    /// Takes root in the user namespaces that own both.
+    /// Creates a veth pair: `near` in this namespace, `far` in that of the process `pid`. Needs
+    /// root in the user namespaces that own both.
     ///
     /// # Errors
     /// The caller may not, the kernel has no veth, or an interface of that name exists.
@@ -33,8 +33,8 @@ impl Network {
         change(&self.route, NEW_LINK, CREATE, &pair(near, far, pid))
     }
 
-    /// Gives an interface of this namespace an address of IPv4 and brings it up. Takes root in the
-    /// user namespace that owns this one.
+    /// Assigns an IPv4 address to an interface of this namespace and brings it up. Needs root in
+    /// the user namespace that owns this one.
     ///
     /// # Errors
     /// There is no such interface, or the caller may not.
@@ -46,7 +46,7 @@ impl Network {
     }
 }
 
-/// A name as the kernel takes it.
+/// A NUL-terminated interface name.
 fn terminated(name: &str) -> Vec<u8> {
     name.bytes().chain([0]).collect()
 }

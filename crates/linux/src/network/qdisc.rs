@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queueing disciplines and what they count (rtnetlink).
+//! Queueing disciplines and their counters (rtnetlink).
 
 use super::netlink::{attribute, dump};
 use super::{Network, text, u32_at, u64_at};
@@ -24,13 +24,13 @@ const TBF_RATE: u16 = 4;
 const HTB_PARAMETERS: u16 = 1;
 const HTB_CEILING: u16 = 7;
 
-/// TC_H_ROOT: the parent of what nothing contains.
+/// TC_H_ROOT: the parent of root disciplines.
 const ROOT: u32 = u32::MAX;
 
-/// A queueing discipline at one moment. Counts are since it was added.
+/// State of a queueing discipline at one moment. Counters start at its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Number of its interface.
+    /// Index of its interface.
     pub interface: u32,
     /// Name of the discipline: `tbf`.
     pub kind: String,
@@ -38,37 +38,37 @@ pub struct Qdisc {
     pub handle: u32,
     /// Its parent: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
     pub parent: u32,
-    /// Bytes that passed.
+    /// Bytes sent through it.
     pub bytes: u64,
-    /// Packets that passed. Of kernels before 5.5 a counter of 32 bits.
+    /// Packets sent through it. A 32-bit counter before Linux 5.5.
     pub packets: u64,
-    /// Packets dropped. A counter of 32 bits, as those below.
+    /// Packets dropped. A 32-bit counter, as are those below.
     pub drops: u32,
-    /// Times a packet had to wait for its time.
+    /// Overlimits: times that a packet had to wait.
     pub overlimits: u32,
-    /// Packets put back because the driver did not take them.
+    /// Packets requeued because the driver did not accept them.
     pub requeues: u32,
-    /// Packets in it.
+    /// Packets queued.
     pub queued_packets: u32,
-    /// Bytes in it.
+    /// Bytes queued.
     pub queued_bytes: u32,
-    /// Rate it is limited to, bytes per second: of `tbf`.
+    /// Rate limit of a `tbf`, bytes per second.
     pub rate: Option<u64>,
 }
 
 /// A class of an `htb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClass {
-    /// Its number: that of the discipline in the upper 16 bits.
+    /// Class ID: the discipline's handle in the upper 16 bits.
     pub handle: u32,
-    /// Whether no other class contains it.
+    /// Whether it is a root class.
     pub is_outermost: bool,
-    /// Most that it may send, bytes per second.
+    /// Ceiling rate, bytes per second.
     pub ceiling: u64,
 }
 
 impl Qdisc {
-    /// `tcmsg` and its attributes.
+    /// Parses `tcmsg` and its attributes.
     fn decode(body: &[u8]) -> Option<Self> {
         let attributes = body.get(MESSAGE..)?;
         let kind = text(attribute(attributes, KIND)?);
@@ -97,7 +97,7 @@ impl Qdisc {
 }
 
 impl HtbClass {
-    /// `tcmsg` and its attributes.
+    /// Parses `tcmsg` and its attributes.
     fn decode(body: &[u8]) -> Option<Self> {
         let attributes = body.get(MESSAGE..)?;
         if text(attribute(attributes, KIND)?) != "htb" {
@@ -113,8 +113,8 @@ impl HtbClass {
     }
 }
 
-/// A rate in bytes per second: the attribute of 64 bits, which is there from 4 GiB/s on, else the
-/// last field of the `tc_ratespec` that is `at` in the parameters.
+/// Rate in bytes per second: the 64-bit attribute, present from 4 GiB/s, else the last field of the
+/// `tc_ratespec` at offset `at` of the parameters.
 fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
     let wide = attribute(options, wide).and_then(|bytes| u64_at(bytes, 0));
     let narrow = || u32_at(attribute(options, parameters)?, at + 8).map(u64::from);

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sampled processes did, as far as names of functions depend on it: mappings of code, names,
-//! new processes.
+//! Process events that symbol resolution depends on: code mappings, names, new processes.
 
 use super::{array, half, word};
 
-/// Something that a process did.
+/// A process event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// It mapped a part of a file, or anonymous memory, as code.
+    /// A code mapping of a file or of anonymous memory.
     Mapped(Mapped<'a>),
-    /// A thread was named.
+    /// A thread was renamed.
     Named {
         /// Its process.
         pid: u32,
         /// The thread.
         tid: u32,
-        /// The name, at most 15 bytes as a rule.
+        /// The name, usually at most 15 bytes.
         name: &'a [u8],
-        /// Whether by execve(2), which ends all mappings of the process.
+        /// Whether by execve(2), which removes all mappings of the process.
         is_exec: bool,
-        /// Clock of the kernel, nanoseconds.
+        /// Kernel clock, nanoseconds.
         time_ns: u64,
     },
-    /// A thread was started, in its parent's process or in one of its own.
+    /// A thread was started, in its parent's process or in a new one.
     Started {
         /// Its process.
         pid: u32,
-        /// The process that started it.
+        /// The parent process.
         parent: u32,
         /// The thread.
         tid: u32,
-        /// Clock of the kernel, nanoseconds.
+        /// Kernel clock, nanoseconds.
         time_ns: u64,
     },
 }
@@ -42,22 +41,22 @@ pub struct Mapped<'a> {
     pub pid: u32,
     /// First address.
     pub start: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Position of `start` in the file.
+    /// Offset of `start` in the file.
     pub offset: u64,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
     /// Inode of the file; 0 without one.
     pub inode: u64,
-    /// Path of the file, or a word: `//anon`, `[vdso]`.
+    /// Path of the file, or a pseudo-name: `//anon`, `[vdso]`.
     pub path: &'a [u8],
-    /// Clock of the kernel, nanoseconds.
+    /// Kernel clock, nanoseconds.
     pub time_ns: u64,
 }
 
 impl Change<'_> {
-    /// When it was, by the clock of the kernel, nanoseconds.
+    /// Time of the event by the kernel clock, nanoseconds.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Mapped(mapped) => mapped.time_ns,
@@ -71,10 +70,10 @@ const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 0x2000;
-/// What follows every record but samples: thread, time, CPU.
+/// Trailer of every record but samples: thread, time, CPU.
 const TRAILER_BYTES: usize = 24;
 
-/// What a record says of a process, if it is one of these, and whole.
+/// Parses a record, if it is a complete process event.
 pub(super) fn change(kind: u32, misc: u16, body: &[u8]) -> Option<Change<'_>> {
     let end = body.len().checked_sub(TRAILER_BYTES)?;
     let time_ns = word(body, end + 8)?;

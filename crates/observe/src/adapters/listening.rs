@@ -6,12 +6,12 @@ use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Type of a socket.
+/// Socket type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Bytes.
+    /// Byte stream.
     Stream,
-    /// Whole messages.
+    /// Messages (SOCK_SEQPACKET).
     Messages,
 }
 
@@ -22,11 +22,12 @@ pub(super) struct Listening {
     /// Name of the process, at most 15 bytes.
     pub(super) program: String,
     pub(super) kind: Kind,
-    /// As the process sees it.
+    /// Path as seen by the process.
     pub(super) path: String,
 }
 
-/// Those in `unix`, the text of /proc/PID/net/unix; `owners` are the processes by inode.
+/// The listening sockets in `unix`, the text of /proc/PID/net/unix; `owners` maps inodes to
+/// processes.
 pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) -> Vec<Listening> {
     let of_line = |line: &str| {
         let (inode, kind, path) = parse_unix(line)?;
@@ -46,12 +47,12 @@ pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
 }
 
-/// Flag of a listening socket in /proc/net/unix, and the types of sockets.
+/// Listening flag in /proc/net/unix, and socket types.
 const LISTENS: u64 = 0x1_0000;
 const STREAM: &str = "0001";
 const SEQPACKET: &str = "0005";
 
-/// A line of /proc/net/unix: inode, type and path of a listening socket that has a file.
+/// Parses a line of /proc/net/unix: inode, type and path of a listening socket bound to a file.
 fn parse_unix(line: &str) -> Option<(u64, Kind, String)> {
     let mut columns = line.split_ascii_whitespace().skip(3);
     let flags = u64::from_str_radix(columns.next()?, 16).ok()?;
@@ -67,8 +68,8 @@ fn parse_unix(line: &str) -> Option<(u64, Kind, String)> {
     is_meant.then(|| (inode, kind, renamed(path).to_owned()))
 }
 
-/// Where a socket is that was bound under a name for the meantime: HAProxy binds `PATH.PID.tmp` and
-/// renames it, and the kernel keeps the name it was bound to.
+/// Current path of a socket that was renamed after bind: HAProxy binds `PATH.PID.tmp` and renames
+/// it, and the kernel reports the original name.
 fn renamed(path: &str) -> &str {
     let known = path.strip_suffix(".tmp").and_then(|rest| rest.rsplit_once('.'));
     match known {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that answer in JSON, port by port, on a socket of whole messages: those of DPDK.
+//! Programs that reply with JSON, port by port, over a message socket: DPDK applications.
 
 mod answers;
 mod description;
@@ -18,16 +18,16 @@ use std::time::Duration;
 /// Timeout for connecting, and for each request.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// The longest answer that is read: DPDK's are 16 KiB at most.
+/// Maximum reply size: DPDK's are 16 KiB at most.
 const ANSWER_MAX: usize = 64 << 10;
 
 /// Timeout for all replies of one read.
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// Ports that are asked, at most.
+/// Maximum number of ports to query.
 const PORTS_MAX: usize = 16;
 
-/// A program that is asked.
+/// A program that is queried port by port.
 #[derive(Debug)]
 pub(crate) struct Ports {
     description: Description,
@@ -37,18 +37,18 @@ pub(crate) struct Ports {
     first: Totals,
     last: Totals,
     trouble: Option<String>,
-    /// When the answers of the present read have to be there, ns.
+    /// Deadline for the replies of the current read, ns.
     until_ns: u64,
 }
 
-/// A port of it.
+/// One port of the program.
 #[derive(Debug)]
 struct Port {
     number: u64,
     is_missed_counted: bool,
 }
 
-/// Finds a program among the watched processes: by the sockets that they listen on.
+/// Finds a program among the watched processes by its listening sockets.
 pub(super) fn find(
     root: &Root,
     listening: &[Listening],
@@ -116,7 +116,7 @@ impl Ports {
         Some((received.max(sent), (received >= sent && bytes > 0).then_some(bytes)))
     }
 
-    /// Counters that went backwards were reset, or are not counters.
+    /// Rejects counters that went backwards: they were reset, or are not counters.
     fn check(&self, now: Totals) -> Result<Totals, String> {
         match now.counters.is_behind(&self.last.counters) {
             true => Err("its counters went backwards within the window".to_owned()),
@@ -138,7 +138,7 @@ impl Ports {
     fn ask(&self, question: &str) -> Result<String, String> {
         let connection = self.connection.as_ref().ok_or("not connected")?;
         if monotonic_ns() > self.until_ns {
-            return Err(format!("its answers took more than {READ_MAX:?} together"));
+            return Err(format!("its answers took more than {READ_MAX:?} in total"));
         }
         connection.send(question.as_bytes()).map_err(|error| error.to_string())?;
         receive(connection)
@@ -170,7 +170,7 @@ impl Ports {
         }
     }
 
-    /// The counter, as the record names it.
+    /// Name of the counter in the record.
     pub(super) fn counter(&self) -> &str {
         &self.description.counter
     }
@@ -180,14 +180,14 @@ fn latest_ns() -> u64 {
     monotonic_ns() + READ_MAX.as_nanos() as u64
 }
 
-/// A question with the number of a port.
+/// A request with a port number as its parameter.
 fn question(text: &str, number: u64) -> String {
     text.replace("{}", &number.to_string())
 }
 
 fn receive(connection: &Seqpacket) -> Result<String, String> {
     let bytes = connection.receive(ANSWER_MAX).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "an answer that is not text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the answer is not text".to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that answer a question with a text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
+//! Programs that reply with a text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
 
 mod asking;
 mod description;
@@ -15,27 +15,27 @@ use parse::{Counters, parse};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The unit of programs whose counters are compared with those of the layers.
+/// Unit of counters that are comparable with those of the layers.
 const PACKETS: &str = "packets";
 
-/// Pages of HTTP that are tried.
+/// Maximum number of HTTP pages to try.
 const PAGES_MAX: usize = 4;
 
-/// A program that answers with a text.
+/// A program that replies with a text.
 #[derive(Debug)]
 pub(crate) struct Texts {
     description: Description,
     root: Root,
     place: Place,
-    /// Questions asked after the first: a program may count them, too.
+    /// Number of requests after the first: some programs count them as well.
     asked: u64,
     first: Counters,
     last: Counters,
-    /// Why it is asked no more.
+    /// Reason not to query it again.
     trouble: Option<String>,
 }
 
-/// Finds a program by the sockets, or by the addresses of TCP, that watched processes listen on.
+/// Finds a program by the sockets or TCP addresses that watched processes listen on.
 pub(super) fn find(
     root: &Root,
     listening: &[Listening],
@@ -99,7 +99,7 @@ impl Texts {
         let answer = ask(root, &place, &description.transport, &description.question)?;
         let first = parse(&answer, description);
         if first.is_empty() {
-            return Err("none of its counters is in it".to_owned());
+            return Err("the answer contains none of its counters".to_owned());
         }
         Ok(Self {
             description: description.clone(),
@@ -112,7 +112,8 @@ impl Texts {
         })
     }
 
-    /// Asks for the counters; the packets and their bytes, if it counts packets.
+    /// Reads the counters: packets and, if counted, their bytes; `None` if it does not count
+    /// packets.
     pub(super) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         if self.trouble.is_some() {
             return None;
@@ -136,7 +137,7 @@ impl Texts {
         Some((received.max(sent)?, bytes))
     }
 
-    /// Counters that went backwards were reset, or are not counters.
+    /// Rejects counters that went backwards: they were reset, or are not counters.
     fn check(&self, now: Counters) -> Result<Counters, String> {
         match now.is_behind(&self.last) {
             true => Err("its counters went backwards within the window".to_owned()),
@@ -169,7 +170,7 @@ impl Texts {
         }
     }
 
-    /// The counter, as the record names it.
+    /// Name of the counter in the record.
     pub(super) fn counter(&self) -> &str {
         &self.description.counter
     }

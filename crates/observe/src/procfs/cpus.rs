@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 /// Time of a CPU since boot, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTicks {
-    /// In user mode, `nice` included; guests are part of it.
+    /// User mode, including `nice` and guests.
     pub(crate) user: u64,
     pub(crate) system: u64,
-    /// Waiting for a disk included.
+    /// Idle, including I/O wait.
     pub(crate) idle: u64,
     /// Interrupts and softirqs.
     pub(crate) interrupts: u64,
@@ -18,12 +18,12 @@ pub(crate) struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// All of it.
+    /// Sum of all states.
     pub(crate) fn total(&self) -> u64 {
         [self.user, self.system, self.idle, self.interrupts, self.stolen].iter().sum()
     }
 
-    /// Increase since `before`. A count that went backwards, as `idle` may, is 0.
+    /// Increase since `before`. A counter that went backwards, as `idle` may, counts as 0.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             user: self.user.saturating_sub(before.user),
@@ -35,7 +35,7 @@ impl CpuTicks {
     }
 }
 
-/// The lines `cpu0`, `cpu1`, ... of /proc/stat: the CPUs that are online.
+/// The lines `cpu0`, `cpu1`, ... of /proc/stat: CPUs that are online.
 pub(crate) fn parse_stat(text: &str) -> BTreeMap<u32, CpuTicks> {
     let line = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
@@ -63,8 +63,8 @@ pub(crate) struct Softnet {
     pub(crate) squeezed: u64,
 }
 
-/// The lines of softnet_stat by CPU. The CPU is column 13 since Linux 5.10; before, lines are those
-/// of the CPUs online, `online` in order. Counters have 32 bits.
+/// Lines of softnet_stat by CPU. Column 13 is the CPU since Linux 5.10; before, the lines are those
+/// of the CPUs in `online`, in order. Counters have 32 bits.
 pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
     let line = |(index, line): (usize, &str)| {
         let columns: Vec<u64> = line
@@ -81,23 +81,23 @@ pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet
     text.lines().enumerate().filter_map(line).collect()
 }
 
-/// The CPUs in the first line of /proc/softirqs and /proc/interrupts.
+/// CPUs in the first line of /proc/softirqs and /proc/interrupts.
 fn header(text: &str) -> Vec<u32> {
     let line = text.lines().next().unwrap_or_default();
     let cpu = |column: &str| column.strip_prefix("CPU")?.parse().ok();
     line.split_ascii_whitespace().filter_map(cpu).collect()
 }
 
-/// Counts of a softirq by CPU: of /proc/softirqs, the row `name`.
+/// Counts of the softirq `name` by CPU, from /proc/softirqs.
 pub(crate) fn parse_softirqs(text: &str, name: &str) -> BTreeMap<u32, u64> {
     let row = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
     let counts = row.unwrap_or_default().split_ascii_whitespace().map_while(|n| n.parse().ok());
     header(text).into_iter().zip(counts).collect()
 }
 
-/// Counts of interrupts by CPU and source, of /proc/interrupts. The source is the last word of the
-/// row, the device's name; of the processor's own interrupts the abbreviation in front. Sources
-/// that share a name are added up.
+/// Counts of interrupts by CPU and source, from /proc/interrupts. The source is the device name at
+/// the end of the row, or the abbreviation at its start for per-CPU interrupts. Sources of the same
+/// name are summed.
 pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
     let cpus = header(text);
     let mut counts: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();

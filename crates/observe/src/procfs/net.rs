@@ -6,8 +6,8 @@ use linerate_linux::network::{InetProtocol, Link, Listed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The interfaces of /proc/PID/net/dev: the counts that are there, for where netlink does not
-/// answer. `drop` includes what the card had no room for.
+/// Interfaces in /proc/PID/net/dev, as a fallback for netlink. `drop` includes drops for lack of
+/// room in the NIC.
 pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
     let line = |line: &str| {
         // A name may contain a colon; the counts do not.
@@ -31,8 +31,8 @@ pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
     text.lines().skip(2).filter_map(line).collect()
 }
 
-/// The counters of /proc/PID/net/snmp and netstat by name: `Udp.RcvbufErrors`. Two lines belong
-/// together, names and values. What is negative is not a count.
+/// Counters of /proc/PID/net/snmp and netstat by name: `Udp.RcvbufErrors`. Lines come in pairs,
+/// names and values. Negative values are not counts.
 pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -55,7 +55,7 @@ pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The counters of /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named as those of [`parse_snmp`]:
+/// Counters of /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named like those of [`parse_snmp`]:
 /// `Udp6.RcvbufErrors`.
 pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
     let line = |line: &str| {
@@ -67,7 +67,7 @@ pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(line).collect()
 }
 
-/// The sockets of /proc/PID/net/{tcp,tcp6,udp,udp6}, and how many packets those of UDP dropped.
+/// Sockets in /proc/PID/net/{tcp,tcp6,udp,udp6}, and the drops of UDP sockets.
 pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, Option<u32>)> {
     /// TCP_LISTEN, in hexadecimal digits.
     const LISTEN: &str = "0A";
@@ -90,7 +90,7 @@ pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, 
     text.lines().skip(1).filter_map(line).collect()
 }
 
-/// An address as these lists have it: words of 32 bits in this machine's order, `0100007F:0035`.
+/// Parses an address of these files: 32-bit words in host byte order, `0100007F:0035`.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words: Option<Vec<[u8; 4]>> = (0..address.len())
@@ -105,7 +105,7 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Those of `after` that grew since `before`. What went backwards is a gauge.
+/// Counters that grew from `before` to `after`. A value that decreased is a gauge.
 pub(crate) fn grown(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,

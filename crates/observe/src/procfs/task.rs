@@ -4,11 +4,11 @@
 use linerate_machine::parse_cpu_list;
 use linerate_record::units::signal_name;
 
-/// The used fields of `stat` of a thread or a process. Times are in ticks of USER_HZ.
+/// Fields of `stat` of a thread or process. Times are in ticks of USER_HZ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
-    /// `R` runs or is ready, `S` and `D` sleep, `T` and `t` are stopped, `Z` and `X` have ended.
+    /// `R` running or runnable, `S` and `D` asleep, `T` and `t` stopped, `Z` and `X` exited.
     pub(crate) state: char,
     pub(crate) parent: u32,
     pub(crate) is_kernel_thread: bool,
@@ -16,14 +16,13 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
-    /// Threads of its process.
+    /// Number of threads of the process.
     pub(crate) threads: u64,
-    /// When it began, in ticks since the machine was started: tells two holders of one number
-    /// apart.
+    /// Start time in ticks since boot: distinguishes successive owners of one PID.
     pub(crate) began_ticks: u64,
-    /// The CPU it ran on last.
+    /// The CPU it last ran on.
     pub(crate) cpu: u32,
-    /// Its wait status once it has ended; `None` where it is hidden, or the kernel has none.
+    /// Its wait status after exit; `None` if hidden or not reported.
     pub(crate) wait_status: Option<u32>,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Stat {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
-    /// The fields of proc(5), from the last `)` on: a name may contain blanks and brackets.
+    /// Parses the fields of proc(5) after the last `)`: a name may contain blanks and brackets.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
@@ -55,13 +54,13 @@ impl Stat {
         })
     }
 
-    /// Whether it has ended.
+    /// Whether it has exited.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
-/// A wait status in words: `exit status 1`, `signal 9`.
+/// Describes a wait status: `exit status 1`, `signal 9`.
 pub(crate) fn describe_status(status: u32) -> String {
     match (status & 0x7f, (status >> 8) & 0xff) {
         (0, code) => format!("exit status {code}"),
@@ -69,12 +68,12 @@ pub(crate) fn describe_status(status: u32) -> String {
     }
 }
 
-/// A signal by its name: `SIGKILL`; by its number where it is not one that ends programs.
+/// Name of a signal: `SIGKILL`; its number if it does not terminate programs.
 pub(crate) fn describe_signal(signal: u32) -> String {
     signal_name(signal as i32).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// `schedstat`: time on a CPU and time ready but waiting for one.
+/// `schedstat`: time on a CPU, and time runnable but waiting for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SchedStat {
     pub(crate) run_ns: u64,
@@ -91,10 +90,10 @@ impl SchedStat {
     }
 }
 
-/// Additional fields of `status`.
+/// Fields of `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// The process, of a thread.
+    /// The process of a thread.
     pub(crate) process: u32,
     /// Effective user.
     pub(crate) uid: u32,
@@ -125,19 +124,19 @@ impl Status {
     }
 }
 
-/// `syscall`: what a thread is in at this moment.
+/// `syscall`: what a thread is doing at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InCall {
-    /// On a CPU, or ready to be.
+    /// On a CPU, or runnable.
     Running,
     /// Asleep in a system call.
     Call {
-        /// Its number on this architecture.
+        /// System call number on this architecture.
         number: u64,
-        /// Its first argument: a descriptor, an address.
+        /// Its first argument: a descriptor or an address.
         first: u64,
     },
-    /// Asleep outside of one: in a page fault, or stopped.
+    /// Asleep outside a system call: in a page fault, or stopped.
     Elsewhere,
 }
 
@@ -158,7 +157,7 @@ impl InCall {
     }
 }
 
-/// The calls of read(2), write(2) and their kin in the text of /proc/PID/task/TID/io.
+/// Number of read(2), write(2) and similar calls in /proc/PID/task/TID/io.
 pub(crate) fn parse_io_calls(text: &str) -> Option<u64> {
     let value = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sampled events: one per thread and CPU, followed by the kernel into all that the thread
-//! starts, with a ring per CPU.
+//! The sampled events: one per thread and CPU, inherited by new threads and processes, with a ring
+//! per CPU.
 
 use crate::ObserveError;
 use crate::procfs::task::Stat;
@@ -14,17 +14,17 @@ use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::why::Unread;
 
-/// How often a running thread is sampled.
+/// Sampling rate of a running thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRate {
-    /// Times per second: of cycles where there is a PMU, of CPU time elsewhere.
+    /// Samples per second: of cycles with a PMU, of CPU time without.
     PerSecond(u64),
-    /// Each time after this CPU time, nanoseconds.
+    /// CPU time between samples, nanoseconds.
     Nanoseconds(u64),
 }
 
 impl SampleRate {
-    /// CPU time from one sample to the next, nanoseconds.
+    /// CPU time between samples, nanoseconds.
     pub(super) fn period_ns(self) -> u64 {
         match self {
             Self::PerSecond(rate) => 1_000_000_000 / rate.max(1),
@@ -35,11 +35,11 @@ impl SampleRate {
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
-/// Pages of a ring, at most: with its first page, what a user may lock for each CPU.
+/// Maximum number of pages per ring: with its first page, what a user may lock per CPU.
 const RING_PAGES: usize = 128;
-/// Files that are left to everything but events.
+/// File descriptors reserved for other uses than events.
 const OTHER_FILES: u64 = 400;
-/// The share by which the time between samples varies, so that none runs in step with the program.
+/// Jitter of the sampling period, so that it cannot run in lockstep with the program.
 const JITTER: f64 = 0.1;
 
 /// The events of all sampled threads.
@@ -53,7 +53,7 @@ pub(super) struct Events {
     unread: Vec<Unread>,
 }
 
-/// What is sampled.
+/// The event to sample.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     selector: Selector,
@@ -83,28 +83,28 @@ impl Kind {
     }
 }
 
-/// A sample, or something a process did.
+/// A sample or a process event.
 pub(super) struct Item {
     pub(super) time_ns: u64,
     pub(super) pid: u32,
     pub(super) what: What,
 }
 
-/// What an item says.
+/// Kinds of items.
 pub(super) enum What {
-    /// A sample of a thread: the call chain, the function that ran first, each with whether it is
-    /// the kernel's.
+    /// A sample of a thread: the call chain, innermost first, each address with whether it is in
+    /// the kernel.
     Sample { tid: u32, chain: Vec<(u64, bool)> },
-    /// Code was mapped.
+    /// A mapping of code.
     Mapped(Mapping),
-    /// A thread was named; by execve(2), its process begins another program.
+    /// A thread was renamed; after execve(2), its process runs another program.
     Named { tid: u32, name: String, is_exec: bool },
-    /// The process was started by this one.
+    /// The process was started by `parent`.
     Started { parent: u32 },
 }
 
 impl Events {
-    /// Opens the events of all threads of `pids`, on every CPU that is online.
+    /// Opens the events of all threads of `pids` on every online CPU.
     pub(super) fn open(root: &Root, pids: &[u32], rate: SampleRate) -> Result<Self, ObserveError> {
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_else(|| vec![0]);
         let threads = threads(root, pids);
@@ -127,7 +127,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Chooses what is sampled, by what the kernel allows for the first thread that is there.
+    /// Chooses the event that the kernel permits for the first existing thread.
     fn choose(threads: &[u32], cpu: u32, rate: SampleRate) -> Result<Self, ObserveError> {
         let clock = Kind::new(CPU_CLOCK, CPU_CLOCK_NAME);
         let kinds = match rate {
@@ -175,10 +175,11 @@ impl Events {
         }
     }
 
-    /// Gives an event the ring of its CPU, the `at`-th; the first of a CPU owns it.
+    /// Connects an event to the ring of its CPU, the `at`-th; the first event of a CPU owns the
+    /// ring.
     fn connect(&mut self, at: usize, event: Event) -> Result<Event, ObserveError> {
         let cannot = |error: std::io::Error| ObserveError::NotSampled {
-            reason: format!("no memory for samples may be locked: {error}"),
+            reason: format!("cannot lock memory for samples: {error}"),
             fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
         };
         if let Some(owner) = self.threads.first().and_then(|first| first.get(at)) {
@@ -197,7 +198,7 @@ impl Events {
         Ok(event)
     }
 
-    /// Takes what the kernel has written since the last call, by time.
+    /// Reads all items since the last call, in order of time.
     pub(super) fn drain(&mut self, each: impl FnMut(Item)) {
         let mut items = Vec::new();
         let lost = &mut self.lost;
@@ -217,8 +218,8 @@ impl Events {
         items.into_iter().for_each(each);
     }
 
-    /// Draws the time to the next samples again, around that asked for. The kernel adapts the
-    /// number of cycles by itself.
+    /// Draws new sampling periods around the requested one. With cycles, the kernel adapts the
+    /// period itself.
     pub(super) fn vary(&mut self) {
         if !self.kind.is_clock() {
             return;
@@ -237,8 +238,8 @@ impl Events {
         self.threads.iter().flatten().map(running).sum()
     }
 
-    /// Samples that CPU time without a sample stands for; `None` where all of it is sampled, or the
-    /// time between samples is the kernel's choice.
+    /// Number of samples equivalent to CPU time without samples; `None` if all CPU time is sampled,
+    /// or if the kernel chooses the period.
     pub(super) fn samples_due(&self) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
         is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
@@ -248,7 +249,7 @@ impl Events {
         self.lost
     }
 
-    /// Whether samples are of a clock, which waits while interrupts are off.
+    /// Whether samples are of a clock, which cannot fire while interrupts are off.
     pub(super) fn is_clock(&self) -> bool {
         self.kind.is_clock()
     }
@@ -266,7 +267,7 @@ impl Events {
     }
 }
 
-/// The address of a sample and those of its callers.
+/// Addresses of a sample and its callers.
 fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
     let chain: Vec<(u64, bool)> = sample.chain().collect();
     if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
@@ -295,7 +296,7 @@ fn of_change(change: &Change<'_>) -> Item {
     Item { time_ns: change.time_ns(), pid, what }
 }
 
-/// The threads of processes, those first that ran most so far.
+/// Threads of processes, those with the most CPU time first.
 fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
     let ran = |pid: u32, tid: u32| {
         let stat = root.text(&format!("proc/{pid}/task/{tid}/stat"));
@@ -314,7 +315,7 @@ fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
 fn too_many(threads: usize) -> Unread {
     Unread {
         what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: too few files may be open"),
+        reason: format!("{threads} threads were not sampled: limit of open files reached"),
         fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From samples to functions, kinds of work and the tree of calls.
+//! Computes functions, kinds of work and the call tree from samples.
 
 use super::events::Events;
 use super::stacks::{Resolved, Stacks};
@@ -13,17 +13,17 @@ use linerate_record::why::{PacketCount, Unread};
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeSet, HashMap};
 
-/// What the window was.
+/// The sampling window.
 pub(super) struct Window {
     pub(super) elapsed_s: f64,
     pub(super) own_s: f64,
 }
 
-/// Functions whose shares get an interval: those with the most samples. The rest have a sample or
-/// two.
+/// Maximum number of functions whose shares get an interval: those with the most samples. Others
+/// have one or two samples.
 const MOST_INTERVALS: usize = 512;
 const SEED: u64 = 0x7072_6f66;
-const METHOD: &str = "samples in it over all samples";
+const METHOD: &str = "samples in the function over all samples";
 
 pub(super) fn report(
     request: &ProfileRequest,
@@ -81,11 +81,11 @@ pub(super) fn report(
     Ok(report)
 }
 
-/// CPU time without its samples: of threads that ended before their first one.
+/// Reports CPU time without samples: threads that exited before their first one.
 fn too_short(report: &ProfileReport) -> Option<Unread> {
-    /// The share of samples that may be missing by chance.
+    /// Share of samples that may be missing by chance.
     const MISSING: f64 = 0.15;
-    /// Samples from which on this says something.
+    /// Minimum number of expected samples for this check.
     const LEAST: f64 = 50.0;
     let due = report.cpu_s * report.sampling.rate_hz;
     let missing = 1.0 - (report.samples + report.lost_samples) as f64 / due.max(1.0);
@@ -100,14 +100,14 @@ fn too_short(report: &ProfileReport) -> Option<Unread> {
     })
 }
 
-/// Shares of the samples, slice by slice.
+/// Sample counts by slice.
 struct Shares {
     /// Samples of each slice.
     all: Vec<f64>,
-    /// Samples of each function, by slice.
+    /// Samples per function, by slice.
     counts: Vec<HashMap<u32, f64>>,
     tier: Tier,
-    /// CPU time per packet, nanoseconds, or why it is not known.
+    /// CPU time per packet in nanoseconds, or the reason why it is unknown.
     ns_per_packet: Result<f64, &'static str>,
 }
 
@@ -129,7 +129,7 @@ impl Shares {
         }
     }
 
-    /// The samples of some functions, slice by slice.
+    /// Samples of the selected functions, by slice.
     fn of(&self, is_it: impl Fn(u32) -> bool) -> Vec<f64> {
         let of_slice = |counts: &HashMap<u32, f64>| {
             counts.iter().filter(|(function, _)| is_it(**function)).map(|(_, n)| n).sum()
@@ -155,7 +155,7 @@ impl Shares {
         }
     }
 
-    /// Adds the functions, and returns the index of each by its number.
+    /// Adds the functions; returns the index of each by its number.
     fn functions(
         &self,
         report: &mut ProfileReport,
@@ -186,7 +186,7 @@ impl Shares {
         (0..).zip(order).map(|(at, number)| (number, at)).collect()
     }
 
-    /// The kinds of work that there are samples of.
+    /// Kinds of work with samples.
     fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
         let class_of = |number: u32| functions[indices[&number] as usize].class;
         let cost = |class: CostClass| {
@@ -206,7 +206,7 @@ impl Shares {
     }
 }
 
-/// Samples of each function, by its number: in itself, and with what it called.
+/// Samples per function: by itself, and including its callees.
 fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     let (mut own, mut with_callees) = (HashMap::new(), HashMap::new());
     for (_, spots, samples) in &resolved.chains {
@@ -222,7 +222,7 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     (own, with_callees)
 }
 
-/// Adds the threads, those with the most samples first, and the tree of calls.
+/// Adds the threads, those with the most samples first, and the call tree.
 fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<u32, u32>) {
     let mut order: Vec<usize> = (0..resolved.threads.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(resolved.threads[at].samples), at));
@@ -250,10 +250,10 @@ fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<
     }
 }
 
-/// CPU time per packet, nanoseconds.
+/// CPU time per packet in nanoseconds.
 fn per_packet(packets: Option<&PacketCount>, cpu_s: f64) -> Result<f64, &'static str> {
     match packets {
-        None => Err("no interface was named whose packets are counted (--iface)"),
+        None => Err("no interface to count packets on was given (--iface)"),
         Some(counted) if counted.packets == 0 => Err("the interface had no packets"),
         Some(counted) => Ok(cpu_s * 1e9 / counted.packets as f64),
     }

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Call chains by number, and how often each was sampled.
+//! Counts samples by call chain.
 
 use super::events::{Events, Item, What};
 use crate::sampler::names::{KERNEL, Names, Spots};
 use linerate_record::profile::SampledThread;
 use std::collections::{BTreeSet, HashMap};
 
-/// The sampled call chains of all threads.
+/// Sampled call chains of all threads.
 pub(super) struct Stacks {
     spots: Spots,
     threads: Vec<SampledThread>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
-    /// Processes that were sampled, and those they started.
+    /// The sampled processes and their descendants.
     pids: BTreeSet<u32>,
-    /// Numbers of chains: thread and spots, the outermost caller first.
+    /// Chains by thread and spots, outermost caller first.
     chains: HashMap<(u32, Vec<u32>), u32>,
-    /// Samples by chain, of each slice; the last is not over.
+    /// Samples per chain in each slice; the last slice is incomplete.
     slices: Vec<HashMap<u32, u64>>,
     samples: u64,
-    /// Samples that stand for time which is not sampled.
+    /// Number of samples equivalent to time that cannot be sampled.
     unsampled: u64,
 }
 
-/// Chains, threads and slices, with names for their spots.
+/// Chains, threads and slices with resolved names.
 pub(super) struct Resolved {
     pub(super) names: Names,
     pub(super) threads: Vec<SampledThread>,
     pub(super) pids: Vec<u32>,
-    /// Thread, spots, and samples of each chain.
+    /// Thread, spots and sample count of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
-    /// Samples by the spot that ran, of each slice.
+    /// Samples by innermost spot, per slice.
     pub(super) slices: Vec<HashMap<u32, u64>>,
     pub(super) samples: u64,
 }
 
-/// Where the kernel may not be sampled, the time in it.
+/// Kernel time, if the kernel cannot be sampled.
 const NOT_SAMPLED: &str = "[not in user mode]";
 
-/// Functions that allow interrupts again. A sample that was due while they were off is taken here:
-/// the time is that of the caller, which had them off.
+/// Functions that enable interrupts. A sample due while they were off is taken here, although the
+/// time belongs to the caller.
 const ALLOW_INTERRUPTS: [&str; 2] = ["_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq"];
 
 impl Stacks {
@@ -121,7 +121,7 @@ impl Stacks {
         number
     }
 
-    /// Ends a slice: takes its last samples, and accounts for time that is not sampled.
+    /// Ends a slice: reads its last samples, and accounts for time without samples.
     pub(super) fn end_slice(&mut self, events: &mut Events) {
         events.drain(|item| self.take(item));
         events.vary();
@@ -138,24 +138,24 @@ impl Stacks {
         self.slices.push(HashMap::new());
     }
 
-    /// The time in the kernel, of whichever thread.
+    /// Spot for kernel time of all threads.
     fn of_kernel(&mut self) -> u32 {
         let pid = self.pids.first().copied().unwrap_or(0);
         self.names.insert(0, "[all threads]".to_owned());
         self.thread(pid, 0)
     }
 
-    /// Processes that were sampled, and those they started.
+    /// The sampled processes and their descendants.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().copied()
     }
 
-    /// The name of a process as it is now.
+    /// Current name of a process.
     pub(super) fn name(&self, pid: u32) -> Option<&str> {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// Finds the names. `is_clock`: samples wait where interrupts are off.
+    /// Resolves names. `is_clock`: samples are delayed while interrupts are off.
     pub(super) fn resolve(mut self, is_clock: bool) -> Resolved {
         let names = self.spots.resolve();
         self.slices.retain(|slice| !slice.is_empty());
@@ -189,7 +189,7 @@ impl Stacks {
     }
 }
 
-/// Leaves a sample where interrupts are allowed again to the function that had them off.
+/// Attributes a sample taken where interrupts are enabled to the function that had them off.
 fn leave_to_caller(spots: &mut Vec<u32>, names: &Names) {
     let is_left = |spot: &u32| {
         let name = &names.functions[names.function_of(*spot) as usize];

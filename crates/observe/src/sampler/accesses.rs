@@ -13,13 +13,14 @@ mod lines;
 
 pub(super) use lines::{Sampled, memory_use, shared_lines};
 
+#[cfg(target_arch = "x86_64")]
 use super::maps::INSTRUCTION_BYTES;
 pub(super) use super::maps::Memory;
 use super::names::Spots;
 use linerate_linux::sample::Registers;
 use std::collections::HashMap;
 
-/// Whether samples can carry what this takes.
+/// Whether this architecture's samples carry the required data.
 pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: u64 = 64;
@@ -27,18 +28,18 @@ pub(super) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub memory: Memory,
-    /// Address, or position in the shared mapping.
+    /// Address, or offset in the shared mapping.
     pub at: u64,
     pub bytes: u8,
     pub is_write: bool,
-    /// The code, by number of [`Spots`].
+    /// Code location, as a spot of [`Spots`].
     pub spot: u32,
 }
 
 /// A memory operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Operand {
-    /// Registers, by their number in a sample.
+    /// Registers, by their index in a sample.
     base: Option<u8>,
     index: Option<u8>,
     scale: u8,
@@ -55,20 +56,20 @@ impl Operand {
     }
 }
 
-/// Instructions that were met, decoded.
+/// Cache of decoded instructions.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     known: HashMap<(u32, u64), Known>,
 }
 
-/// An instruction that was met.
+/// A decoded instruction.
 #[derive(Debug, Default)]
 struct Known {
     operands: Vec<Operand>,
     is_cipher: bool,
 }
 
-/// Instructions that are decoded; of a program with more, those met first.
+/// Maximum number of decoded instructions; of larger programs, the first ones seen.
 const MAX_KNOWN: usize = 100_000;
 
 impl Decoder {
@@ -94,14 +95,14 @@ impl Decoder {
 }
 
 impl Decoder {
-    /// Whether a sample at `ip`, whose instruction was decoded, is of one made for ciphers and
-    /// hashes.
+    /// Whether the decoded instruction of a sample at `ip` is one for ciphers and hashes.
     pub(super) fn is_cipher(&self, pid: u32, ip: u64) -> bool {
         self.known.get(&(pid, ip)).is_some_and(|known| known.is_cipher)
     }
 }
 
-/// What a sample at `ip` says. `before` are bytes of code up to `ip`, `code` from there on.
+/// Decodes the instructions at a sample. `before` is the code up to `ip`, `code` the code from
+/// there.
 fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     let previous = previous(ip, before).map(|start| {
         let at = before.len() - (ip - start) as usize;
@@ -117,7 +118,7 @@ fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     }
 }
 
-/// Whether the instruction at `ip` is one made for ciphers and hashes.
+/// Whether the instruction at `ip` is one for ciphers and hashes.
 #[cfg(target_arch = "x86_64")]
 fn is_cipher(ip: u64, code: &[u8]) -> bool {
     use iced_x86::CpuidFeature::{AES, GFNI, PCLMULQDQ, SHA, VAES, VPCLMULQDQ};
@@ -132,12 +133,13 @@ fn is_cipher(_: u64, _: &[u8]) -> bool {
     false
 }
 
-/// Bytes from one beginning to the next: eleven ways are enough to agree.
+/// Distance between decoding starts in bytes: eleven starts suffice for agreement.
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 3;
 
-/// Start of the instruction that ends at `ip`. Instructions have no marks: decoding begins at
-/// some bytes, and falls into step after a few of them; most of the ways that lead to `ip` agree.
+/// Start of the instruction that ends at `ip`. x86 code cannot be decoded backwards, but decoding
+/// from an arbitrary byte synchronizes after a few instructions; the start on which most attempts
+/// agree is returned.
 #[cfg(target_arch = "x86_64")]
 fn previous(ip: u64, before: &[u8]) -> Option<u64> {
     let mut votes = HashMap::<u64, u32>::new();
@@ -171,8 +173,8 @@ fn previous(_: u64, _: &[u8]) -> Option<u64> {
     None
 }
 
-/// The operands of the instruction at `ip`; of one that `is_done`, those whose registers it left as
-/// they were.
+/// Memory operands of the instruction at `ip`; if it `is_done`, only those whose registers it did
+/// not change.
 #[cfg(target_arch = "x86_64")]
 fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
     use iced_x86::{DecoderOptions, InstructionInfoFactory, OpAccess, Register};
@@ -208,7 +210,7 @@ fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
     Vec::new()
 }
 
-/// Whether memory is read, and whether it is written, conditions met.
+/// Whether an access reads and whether it writes, assuming that conditions are met.
 #[cfg(target_arch = "x86_64")]
 fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
@@ -218,7 +220,7 @@ fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     )
 }
 
-/// The number of a register in a sample; `None` for one that a sample does not carry.
+/// Index of a register in a sample; `None` if samples do not carry it.
 #[cfg(target_arch = "x86_64")]
 fn number_of(register: iced_x86::Register) -> Option<Option<u8>> {
     use iced_x86::Register as R;

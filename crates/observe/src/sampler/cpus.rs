@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which functions of the kernel each CPU spends its time, on behalf of whomever: packets are
-//! received in softirqs, in the time of any thread. For root, or with CAP_PERFMON.
+//! Samples kernel functions per CPU, in any context: packets are received in softirqs, in the time
+//! of any thread. Needs root or CAP_PERFMON.
 
 use super::names::{KERNEL, Names, Spots};
 use super::{CPU_CLOCK, CPU_CLOCK_NAME};
@@ -11,13 +11,13 @@ use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
 use linerate_record::why::{FunctionTime, Unread};
 use std::collections::{BTreeMap, HashMap};
 
-/// Samples per second of each CPU: fewer than of a thread, as all CPUs are sampled.
+/// Samples per second of each CPU: fewer than for threads, because all CPUs are sampled.
 const RATE: u64 = 199;
-/// CPUs that are sampled, at most.
+/// Maximum number of sampled CPUs.
 const MAX_CPUS: usize = 64;
-/// Functions that are listed.
+/// Maximum number of functions listed.
 const MAX_FUNCTIONS: usize = 32;
-/// Pages of a ring: samples of a second and more.
+/// Pages of a ring: samples of more than a second.
 const RING_PAGES: usize = 4;
 
 /// Kernel time of a CPU by function.
@@ -25,7 +25,7 @@ const RING_PAGES: usize = 4;
 pub struct CpuProfile {
     /// Its number.
     pub cpu: u32,
-    /// Samples of the kernel.
+    /// Number of kernel samples.
     pub samples: u64,
     /// Functions, as shares of the window.
     pub functions: Vec<FunctionTime>,
@@ -47,7 +47,7 @@ struct SampledCpu {
 }
 
 impl SampledCpus {
-    /// Begins to sample CPUs; what is refused for one is for all.
+    /// Starts sampling CPUs; if one is refused, all are.
     pub(super) fn open(&mut self, cpus: &[u32]) -> Option<Unread> {
         self.began_ns = monotonic_ns();
         let request = Request { exclude_user: true, disabled: false, ..Request::new(CPU_CLOCK) };

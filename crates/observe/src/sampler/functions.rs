@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of an ELF file: from its symbol tables, and where these are stripped, from the
-//! table by which the stack is unwound, which has their bounds without their names.
+//! Finds functions of an ELF file: from its symbol tables or, if stripped, from the unwind table,
+//! which has their bounds without names.
 //!
-//! Only the tables are read, and a name when it is asked for: a program may have hundreds of
-//! megabytes.
+//! Only the tables are read, and names on demand: a program may have hundreds of megabytes.
 
 mod unwinding;
 
@@ -15,7 +14,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use unwinding::Unwinding;
 
-/// A part of a file as it is loaded.
+/// A loaded segment of a file.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -27,7 +26,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     start: u64,
-    /// Address behind its last byte.
+    /// End address (exclusive).
     end: u64,
     /// Offset of its name in the file.
     name_at: u64,
@@ -39,26 +38,26 @@ struct Symbol {
 pub(super) struct Functions {
     file: File,
     segments: Vec<Segment>,
-    /// By address.
+    /// Sorted by address.
     symbols: Vec<Symbol>,
     unwinding: Option<Unwinding>,
 }
 
-/// A function found by an address in it.
+/// The function found at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     /// Its first address in the file.
     pub start: u64,
-    /// Its name, where the file has one.
+    /// Its name, if the file has one.
     pub name: Option<String>,
 }
 
-/// Tables larger than this are not read: they would take longer than what they explain.
+/// Maximum table size: reading larger ones takes too long.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
 const MAX_NAME_BYTES: usize = 1024;
 
 impl Functions {
-    /// Reads the tables of an ELF file. `None` where it is not one, or a damaged one.
+    /// Reads the tables of an ELF file. `None` if it is another kind of file, or damaged.
     pub(super) fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(&file);
         let (segments, symbols, unwinding_at) = match FileKind::parse(&cache).ok()? {
@@ -73,14 +72,14 @@ impl Functions {
         Some(Self { file, segments, symbols, unwinding })
     }
 
-    /// The address in the file of what is at `offset` of it.
+    /// Address of the byte at file offset `offset`.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
         let segment = self.segments.iter().find(holds)?;
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
-    /// The function that holds `address`.
+    /// The function that contains `address`.
     pub(super) fn find(&self, address: u64) -> Option<Function> {
         if let Some(symbol) = self.symbol(address) {
             return Some(Function { start: symbol.start, name: self.name(symbol) });
@@ -110,7 +109,7 @@ impl Functions {
     }
 }
 
-/// A name of Rust without the hash behind it; others as they are.
+/// Demangles a Rust name and removes its hash; returns others unchanged.
 pub(super) fn demangled(name: &str) -> String {
     match rustc_demangle::try_demangle(name) {
         Ok(readable) => format!("{readable:#}"),
@@ -127,7 +126,7 @@ fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
 
 type Tables = (Vec<Segment>, Vec<Symbol>, Option<Segment>);
 
-/// Segments, functions and the place of the unwinding table.
+/// Segments, functions and the position of the unwind table.
 fn tables<'a, Elf, R>(data: R) -> Option<Tables>
 where
     Elf: FileHeader<Endian = Endianness>,

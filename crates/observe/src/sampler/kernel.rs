@@ -14,21 +14,21 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 
-/// Functions of the kernel that hold certain addresses.
+/// Kernel functions at given addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelSymbols {
-    /// Address, and the start and the name of its function.
+    /// Address, with start and name of its function.
     found: Vec<(u64, Option<(u64, String)>)>,
 }
 
-/// Bytes of the list that are read at once.
+/// Bytes per read of the list.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Longest line that is looked at; the kernel limits names to 511 bytes.
+/// Maximum line length; the kernel limits names to 511 bytes.
 const MAX_LINE_BYTES: u64 = 4096;
 
 impl KernelSymbols {
-    /// Finds the functions at `addresses` in the list; without addresses in it, as users without
-    /// privileges see it, there are none.
+    /// Finds the functions at `addresses` in the list; none if it hides addresses, as it does for
+    /// unprivileged users.
     pub(super) fn read(list: impl Read, addresses: BTreeSet<u64>) -> Self {
         let mut symbols = Self { found: addresses.into_iter().map(|a| (a, None)).collect() };
         let mut list = BufReader::with_capacity(CHUNK_BYTES, list);
@@ -52,7 +52,7 @@ impl KernelSymbols {
         symbols
     }
 
-    /// The first address and the name of the function that holds one of the addresses.
+    /// First address and name of the function that contains one of the addresses.
     pub(super) fn find(&self, address: u64) -> Option<(u64, &str)> {
         let at = self.found.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         self.found[at].1.as_ref().map(|(start, name)| (*start, name.as_str()))
@@ -66,7 +66,7 @@ impl KernelSymbols {
         self.found.first().is_none_or(|(_, found)| found.is_some())
     }
 
-    /// Of the addresses at or behind `start`, the lowest one can have no symbol but this between.
+    /// Assigns the symbol at `start` to the lowest address at or after it.
     fn take(&mut self, start: u64, name: &str) {
         let at = self.found.partition_point(|(address, _)| *address < start);
         match self.found.get_mut(at) {
@@ -79,7 +79,7 @@ impl KernelSymbols {
         }
     }
 
-    /// Addresses without a symbol between them and the address before are in that one's.
+    /// Assigns addresses without a symbol of their own to that of the preceding address.
     fn spread(&mut self) {
         for at in 1..self.found.len() {
             if self.found[at].1.is_none() {
@@ -89,7 +89,7 @@ impl KernelSymbols {
     }
 }
 
-/// Address and name of a line of code, `ffffffff81000000 T name`.
+/// Parses address and name of a code symbol: `ffffffff81000000 T name`.
 fn symbol(line: &str) -> Option<(u64, &str)> {
     let mut parts = line.split_ascii_whitespace();
     let (address, kind, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(read("0000000000000000 T _text\n", &[u64::MAX]).find(u64::MAX), None);
     }
 
-    /// A list that counts the bytes which are read of it.
+    /// A list that counts the bytes read from it.
     struct Counted<'a>(&'a [u8], &'a mut usize);
 
     impl Read for Counted<'_> {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappings of a process: /proc/PID/maps.
+//! Mappings of a process, from /proc/PID/maps.
 
-/// The longest instruction of x86.
+/// Maximum length of an x86 instruction in bytes.
 pub(super) const INSTRUCTION_BYTES: usize = 15;
-/// Bytes before a sample from which decoding falls into step.
+/// Bytes before a sample that suffice for decoding to synchronize.
 pub(super) const BYTES_BEFORE: usize = 48;
 
-/// Whose memory it is.
+/// Identity of memory across processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Memory {
-    /// Of this process alone; several threads may use it.
+    /// Private to this process; several threads may use it.
     Process(u32),
-    /// A mapping that processes share, by number.
+    /// A mapping shared between processes, by number.
     Shared(u32),
 }
 
@@ -20,11 +20,11 @@ pub(super) enum Memory {
 pub(crate) struct Mapping {
     /// First address.
     pub start: u64,
-    /// Address behind the last.
+    /// End address (exclusive).
     pub end: u64,
-    /// Position of `start` in the file.
+    /// Offset of `start` in the file.
     pub offset: u64,
-    /// Device of the file as the kernel writes it, `fd:00`.
+    /// Device of the file as formatted by the kernel, `fd:00`.
     pub device: String,
     /// Inode of the file; 0 without one.
     pub inode: u64,
@@ -32,16 +32,16 @@ pub(crate) struct Mapping {
     pub path: String,
 }
 
-/// The used mappings of a process, by address.
+/// Relevant mappings of a process, by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mappings {
-    /// Those with code.
+    /// Mappings with code.
     pub code: Vec<Mapping>,
-    /// Data that may be shared with other processes.
+    /// Data mappings that may be shared with other processes.
     pub shared: Vec<Mapping>,
 }
 
-/// The mappings in the text of /proc/PID/maps. Lines that are not mappings are left out.
+/// Parses /proc/PID/maps; skips lines that are not mappings.
 pub(super) fn parse(text: &str) -> Mappings {
     let mut found = Mappings::default();
     for (mapping, rights) in text.lines().filter_map(mapping) {
@@ -56,7 +56,8 @@ pub(super) fn parse(text: &str) -> Mappings {
     found
 }
 
-/// `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`, and its rights.
+/// Parses a line, `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`; returns the mapping
+/// and its permissions.
 fn mapping(line: &str) -> Option<(Mapping, &[u8])> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
@@ -73,7 +74,7 @@ fn mapping(line: &str) -> Option<(Mapping, &[u8])> {
     (mapping.start < mapping.end).then_some((mapping, rights))
 }
 
-/// Adds a mapping to those that are in order, in place of what was there.
+/// Inserts a mapping into a sorted list, replacing what was there.
 pub(super) fn insert(mappings: &mut Vec<Mapping>, new: Mapping) {
     let mut rest = Vec::new();
     mappings.retain_mut(|old| {
@@ -92,15 +93,14 @@ pub(super) fn insert(mappings: &mut Vec<Mapping>, new: Mapping) {
     mappings.sort_by_key(|mapping| mapping.start);
 }
 
-/// The mapping of an address.
+/// The mapping that contains an address.
 pub(super) fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.start <= address);
     mappings[..behind].last().filter(|mapping| address < mapping.end)
 }
 
 impl Mapping {
-    /// What a reader calls it: the name of the file, `[vdso]`, or `[anon]` for code that a program
-    /// made while it ran.
+    /// Display name: the file name, `[vdso]`, or `[anon]` for JIT-compiled code.
     pub(super) fn name(&self) -> &str {
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         match path.rsplit('/').next() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the address of a sample to its function and its place, by numbers: which process has what
-//! mapped there, and which function of that file it is.
+//! Resolves sample addresses to functions and places: by the mapping that contains the address,
+//! then by the function in its file.
 //!
-//! While the window lasts, an address becomes a spot: a few bytes of a file or of the kernel. Files
-//! are opened then, because their process may end, and read when the window is over, because tables
-//! of functions take longer than samples.
+//! During the window, an address is reduced to a spot: a few bytes of a file or of the kernel.
+//! Files are opened then, because their process may exit, and parsed after the window, because
+//! symbol tables take longer than samples.
 
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
@@ -21,36 +21,36 @@ pub(crate) struct FunctionName {
     pub file: String,
 }
 
-/// Bytes of code that are a spot, unless asked for otherwise: functions begin at multiples of it.
+/// Size of a spot in bytes, unless requested otherwise: functions are aligned to it.
 const SPOT_BYTES: u64 = 16;
-/// Bytes of code that are a place of their own.
+/// Size of a place in bytes.
 const PLACE_BYTES: u64 = 64;
-/// Files whose functions are read; those beyond are named by their addresses.
+/// Maximum number of files whose functions are read; those beyond are named by address.
 const MAX_FILES: usize = 256;
-/// The file of kernel functions.
+/// File name of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
 
 /// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Region {
     Kernel,
-    /// Symbols of the files seen, by number.
+    /// A file, by number.
     File(u32),
-    /// Something without functions, by number: `[vdso]`.
+    /// Code without functions, by number: `[vdso]`.
     Named(u32),
 }
 
 /// Symbols of all sampled processes.
 #[derive(Debug)]
 pub(crate) struct Spots {
-    /// Bytes of code that are a spot.
+    /// Size of a spot in bytes.
     grain: u64,
-    /// Region and position in it, by number.
+    /// Spots by number: region and offset in it.
     spots: Vec<(Region, u64)>,
     numbers: HashMap<(Region, u64), u32>,
     processes: HashMap<u32, Process>,
     files: Vec<(String, Option<File>)>,
-    /// By device and inode.
+    /// File numbers by device and inode.
     file_numbers: HashMap<(String, u64), u32>,
     names: Vec<FunctionName>,
     /// Shared mappings by device and inode.
@@ -77,24 +77,24 @@ struct Process {
     mappings: Mappings,
     /// Whether the mappings were read in this slice.
     is_fresh: bool,
-    /// Spots of addresses that were met.
+    /// Spots of addresses seen.
     spots: HashMap<u64, u32>,
 }
 
 impl Spots {
-    /// Spots of a byte each: callers are found by the byte before the one they return to, which may
-    /// be the last of a function.
+    /// Spots of one byte: callers are found by the byte before the return address, which may be the
+    /// last of a function.
     pub(crate) fn of_bytes() -> Self {
         Self { grain: 1, ..Self::default() }
     }
 
-    /// Whether there is code at an address of a process: a damaged call chain has others.
+    /// Whether an address of a process is in code: a damaged call chain contains other addresses.
     pub(crate) fn is_code(&self, pid: u32, address: u64) -> bool {
         let known = self.processes.get(&pid);
         known.is_some_and(|process| maps::find(&process.mappings.code, address).is_some())
     }
 
-    /// Adds code that a process has mapped, in place of what was there.
+    /// Adds code that a process has mapped, replacing what was there.
     pub(crate) fn map(&mut self, pid: u32, mapping: Mapping) {
         let process = self.processes.entry(pid).or_default();
         let is_there = |address: &u64| (mapping.start..mapping.end).contains(address);
@@ -102,29 +102,29 @@ impl Spots {
         maps::insert(&mut process.mappings.code, mapping);
     }
 
-    /// A process begins another program: nothing of the one before is mapped.
+    /// Handles execve(2): the old mappings are gone.
     pub(crate) fn begin_program(&mut self, pid: u32) {
         self.processes.insert(pid, Process::default());
     }
 
-    /// A process starts another one, with all that it has mapped.
+    /// Handles fork(2): the child inherits the mappings.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         let mappings = self.processes.get(&parent).map(|process| process.mappings.clone());
         let process = Process { mappings: mappings.unwrap_or_default(), ..Process::default() };
         self.processes.insert(child, process);
     }
 
-    /// Lets mappings be read again where an address is in none of those known.
+    /// Allows mappings to be read again for addresses outside all known ones.
     pub(crate) fn begin_slice(&mut self) {
         self.processes.values_mut().for_each(|process| process.is_fresh = false);
     }
 
-    /// Reads what a process has mapped, while it is there.
+    /// Reads the mappings of a process while it exists.
     pub(crate) fn learn(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| Process::read(pid));
     }
 
-    /// The number of the spot at an address of a process.
+    /// Spot of an address of a process.
     pub(crate) fn spot(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
         if is_kernel {
             return self.number(Region::Kernel, address);
@@ -150,8 +150,8 @@ impl Spots {
         spot
     }
 
-    /// Bytes of code before an address of a process, and those of the instruction there; fewer at
-    /// the ends of its file. `None` for code that is in no file.
+    /// Code before an address of a process, and of the instruction there; truncated at the ends of
+    /// its file. `None` for code outside files.
     pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
         if mapping.name().starts_with('[') {
@@ -168,7 +168,7 @@ impl Spots {
         Some((bytes, code))
     }
 
-    /// Whose memory is at an address of a process, and where in it.
+    /// Memory identity and offset of an address of a process.
     pub(super) fn memory(&mut self, pid: u32, address: u64) -> (Memory, u64) {
         let mappings = self.processes.get(&pid).map(|process| &process.mappings.shared);
         let Some(mapping) = mappings.and_then(|shared| maps::find(shared, address)) else {
@@ -180,7 +180,7 @@ impl Spots {
         (Memory::Shared(*self.shared_numbers.entry(key).or_insert(next)), at)
     }
 
-    /// The spot of something without an address.
+    /// Spot of something without an address.
     pub(crate) fn named(&mut self, name: &str, file: &str) -> u32 {
         let name = FunctionName { name: name.to_owned(), file: file.to_owned() };
         let known = self.names.iter().position(|known| *known == name);
@@ -212,7 +212,7 @@ impl Spots {
         number
     }
 
-    /// The functions and places of all spots, once the window is over.
+    /// Resolves the functions and places of all spots, after the window.
     pub(crate) fn resolve(self) -> Names {
         let of_kernel = self.spots.iter().filter(|(region, _)| *region == Region::Kernel);
         let grain = self.grain;
@@ -258,7 +258,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of the function at a spot.
+    /// Number of the function at a spot.
     pub(crate) fn function_of(&self, spot: u32) -> u32 {
         self.places[self.of_spots[spot as usize] as usize].function
     }
@@ -270,7 +270,8 @@ impl Names {
     }
 }
 
-/// The byte by which a spot of the kernel is named: the function that has most of it has its last.
+/// The byte that names a spot of the kernel: the function that covers most of the spot contains its
+/// last byte.
 fn last_byte(spot: u64, grain: u64) -> u64 {
     spot.saturating_add(grain - 1)
 }
@@ -283,7 +284,7 @@ fn kernel_symbols(addresses: BTreeSet<u64>) -> KernelSymbols {
     list.map(|list| KernelSymbols::read(list, addresses)).unwrap_or_default()
 }
 
-/// The name of a function of the kernel, and how far into it `address` is.
+/// Name of a kernel function, and the offset of `address` in it.
 fn kernel_function(kernel: &KernelSymbols, address: u64, grain: u64) -> (FunctionName, u64) {
     let found = kernel.find(last_byte(address, grain));
     let (start, name) = found.unwrap_or((address, "[kernel]"));
@@ -291,8 +292,8 @@ fn kernel_function(kernel: &KernelSymbols, address: u64, grain: u64) -> (Functio
     (name, address.saturating_sub(start))
 }
 
-/// The name of a function of a file, and how far into it `offset` is. A function without a name is
-/// called by its first address; where not even that is known, by that of the spot.
+/// Name of a function of a file, and the offset of `offset` in it. A function without a symbol is
+/// named by its first address, or by that of the spot if its start is unknown.
 fn user_function(
     file: &(String, Option<Functions>),
     offset: u64,
@@ -315,7 +316,7 @@ impl Process {
         Self { mappings, is_fresh: true, spots: HashMap::new() }
     }
 
-    /// Reads the mappings again; those known stay where the process has ended meanwhile.
+    /// Reads the mappings again; keeps the known ones if the process has exited.
     fn read_again(&mut self, pid: u32) {
         let now = Self::read(pid);
         match now.mappings.code.is_empty() {
@@ -325,8 +326,8 @@ impl Process {
     }
 }
 
-/// The file of a mapping, as its process sees it: the mapped one itself, also where another has its
-/// name now; else the one of that name, if it is the same.
+/// Opens the file of a mapping as its process sees it: the mapped file itself, even if its name now
+/// refers to another; otherwise the file of that name, if it is the same.
 fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let Mapping { start, end, .. } = mapping;
     let itself = File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));

@@ -55,10 +55,10 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A block of code of a thread.
+/// A block of code executed by a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The function it is in, by the caller's number.
+    /// Its function, as numbered by the caller.
     pub function: u32,
     /// Whether it is in the kernel.
     pub is_kernel: bool,
@@ -67,9 +67,9 @@ pub struct Place {
 /// Samples of a thread in a slice of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Time on a CPU, nanoseconds.
+    /// CPU time, nanoseconds.
     pub run_ns: u64,
-    /// Packets that it handled; `None` where no counter says, or not of this slice alone.
+    /// Packets handled; `None` without a counter for this slice.
     pub packets: Option<u64>,
     /// Samples by place, as an index into the list of places.
     pub counts: Vec<(u32, u32)>,
@@ -84,35 +84,35 @@ impl Slice {
 /// Work and polling of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Separated {
-    /// Share of its time on a CPU that it spent on packets, 0 to 1.
+    /// Share of CPU time spent on packets, 0 to 1.
     pub busy: Estimate,
-    /// CPU time of a packet, nanoseconds.
+    /// CPU time per packet, nanoseconds.
     pub cost_ns: Estimate,
-    /// Functions whose share falls (`true`) or rises (`false`) with the load; others are neither,
-    /// or it cannot be determined.
+    /// Functions whose share falls (`true`) or rises (`false`) with the load; absent if
+    /// undetermined.
     pub is_polling: BTreeMap<u32, bool>,
     /// Share of the poll loop's time that is in the kernel, 0 to 1.
     pub kernel_share: f64,
 }
 
-/// Why work and polling of a thread cannot be separated.
+/// Reasons why work and polling cannot be separated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CannotTell {
-    /// It sleeps for this share of the time.
+    /// The thread sleeps this share of the time.
     Sleeps(f64),
-    /// No counter says what it handled.
+    /// There is no counter of the packets it handled.
     NoPacketCounter,
     /// There were no packets.
     NoPackets,
-    /// The number of samples, which is too small.
+    /// Too few samples: this number.
     TooFewSamples(u64),
-    /// The rate of packets does not vary enough.
+    /// The packet rate varies too little.
     LoadDoesNotVary,
     /// No function's share falls as packets rise.
     NoPollLoop,
-    /// Shares do not follow the load in a line.
+    /// Shares are not linear in the load.
     NotLinear,
-    /// Its time depends on more than the packets that were counted: cost between these, ns.
+    /// Its time depends on more than the counted packets: cost between these bounds, ns.
     SeveralJobs(f64, f64),
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for CannotTell {
             Self::Sleeps(share) => {
                 write!(f, "it sleeps {:.0} % of the time, so it does not poll", share * 100.0)
             }
-            Self::NoPacketCounter => f.write_str("no counter says how many packets it handled"),
+            Self::NoPacketCounter => f.write_str("no counter of the packets it handled"),
             Self::NoPackets => f.write_str("no packets in the window"),
             Self::TooFewSamples(samples) => {
                 write!(f, "{samples} samples; {MIN_SAMPLES} are needed: watch longer")
@@ -144,31 +144,32 @@ impl fmt::Display for CannotTell {
     }
 }
 
-/// Fewer samples leave a busy share of one half an error of 0.05 and more.
+/// Minimum number of samples: with fewer, a busy share of one half has an error of 0.05 or more.
 const MIN_SAMPLES: u64 = 1000;
-/// Fewer slices do not show how they differ.
+/// Minimum number of slices.
 const MIN_SLICES: usize = 16;
-/// A thread that sleeps more than this share of the time waits for packets by other means.
+/// Maximum share of time asleep: threads that sleep more wait for packets by other means.
 const MAX_ASLEEP: f64 = 0.05;
-/// Least standard deviation of the load, as a share of its mean.
+/// Minimum coefficient of variation of the load.
 const MIN_SPREAD: f64 = 0.1;
-/// A line that bends by more than this busy share is not a line.
+/// Maximum deviation from linearity, in busy share.
 const MAX_BEND: f64 = 0.05;
-/// Summed and anchored cost may differ by this factor.
+/// Maximum ratio of anchored to summed cost.
 const MAX_APART: f64 = 1.35;
-/// The upper end of the cost's interval, over the lower one.
+/// Maximum ratio of the ends of the cost's interval.
 const MAX_WIDTH: f64 = 2.0;
-/// And, where the upper end is larger than that, the width of the busy share's interval: of a
-/// thread that has little to do, little is known about a packet and enough about the room.
+/// Maximum width of the busy share's interval if the cost's interval is wider: for a mostly idle
+/// thread, the headroom is known even if the cost is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
-/// Standard errors that make a slope, a bend or an excess significant: 1 in 80 by chance.
+/// Standard errors for significance: 1 in 80 by chance.
 const SIGNIFICANT: f64 = 2.5;
 
 /// Separates work from polling. `asleep` is the share of the window that the thread slept. Equal
 /// seeds give equal intervals.
 ///
 /// # Errors
-/// Why it cannot be done.
+///
+/// Work and polling cannot be separated.
 pub fn separate(
     slices: &[Slice],
     places: &[Place],
@@ -227,9 +228,9 @@ fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
     if deviation < MIN_SPREAD * mean { Err(CannotTell::LoadDoesNotVary) } else { Ok(loads) }
 }
 
-/// Refuses what is not a line: a bend also of the lower half of the loads, or an intercept that no
-/// share can have. The latter is how two kinds of packets look to which a thread without pauses
-/// gives its time in turns.
+/// Rejects nonlinear dependence on the load: a bend, even in the lower half of the loads, or an
+/// intercept that is not a valid share. The latter occurs with two kinds of packets that a busy
+/// thread handles in turns.
 fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell> {
     let is_bent = |folds: &Folds| {
         let bend = folds.bend(all);
@@ -247,7 +248,7 @@ fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell
     Ok(folds)
 }
 
-/// Seconds of CPU time of a packet, where `mean` of them come per second of CPU time.
+/// CPU time per packet in seconds, at a mean rate of `mean` packets per CPU second.
 fn cost(folds: &Folds, all: &[usize], mean: f64, seed: u64) -> Result<Estimate, CannotTell> {
     let residuals = folds.residuals(all);
     let summed = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.summed(chosen));

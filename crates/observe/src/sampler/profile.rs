@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results from the samples of a thread: its functions and, if it polls, its work.
+//! Computes results from the samples of a thread: its functions and, if it polls, its work.
 
 use super::ThreadId;
 use super::names::Names;
@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 /// CPU time of a thread by function.
 #[derive(Clone, Debug)]
 pub struct ThreadProfile {
-    /// Which thread.
+    /// The thread.
     pub id: ThreadId,
-    /// Samples of it.
+    /// Number of its samples.
     pub samples: u64,
     /// The functions it was sampled in, the most frequent first, at most 32.
     pub functions: Vec<FunctionTime>,
-    /// Share of its time on a CPU spent on packets.
+    /// Share of its CPU time spent on packets.
     pub busy: Figure,
-    /// CPU time of a packet, nanoseconds.
+    /// CPU time per packet, nanoseconds.
     pub cost_ns: Figure,
-    /// Share of the poll loop's time that is in the kernel; `None` where no loop was found.
+    /// Share of the poll loop's time in the kernel; `None` if no loop was found.
     pub polling_in_kernel: Option<f64>,
-    /// Its memory use; `None` if too few samples show it.
+    /// Its memory use; `None` with too few samples.
     pub memory: Option<MemoryUse>,
-    /// Share of its samples at instructions made for ciphers and hashes; `None` where instructions
-    /// are not decoded.
+    /// Share of its samples at instructions for ciphers and hashes; `None` if instructions are not
+    /// decoded.
     pub cipher_instructions: Option<f64>,
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When events are on: in every slice while they are rare, and in the fewer of them the more there
-//! are, so that what they cost has a bound. Pure.
+//! Duty cycle of events: in every slice while they are rare, otherwise in fewer slices the more
+//! events there are, which bounds their cost. Pure functions.
 
-/// The slices in which events are on.
+/// Decides in which slices events are on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
-    /// Maximum events per slice if every slice has them.
+    /// Maximum events per slice for events in every slice.
     limit: u64,
-    /// Slices that remain without.
+    /// Remaining slices without events.
     off_for: u64,
     began_ns: u64,
     on_since_ns: u64,
-    /// Time for which events were on, up to the end of the last such slice.
+    /// Time in which events were on, up to the end of the last such slice.
     covered_ns: u64,
 }
 
-/// Slices without events, at most: some of the window is seen.
+/// Maximum number of consecutive slices without events.
 const MAX_OFF: u64 = 15;
 
 impl Duty {
@@ -39,7 +39,7 @@ impl Duty {
         self.on_since_ns = now_ns;
     }
 
-    /// The time since the beginning, over that in which events were on.
+    /// Ratio of the total time to the time in which events were on.
     pub(super) fn scale(&self, now_ns: u64) -> f64 {
         let elapsed = now_ns.saturating_sub(self.began_ns) as f64;
         if self.covered_ns == 0 { 1.0 } else { (elapsed / self.covered_ns as f64).max(1.0) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fields of a tracepoint: its file `format` in tracefs.
+//! Parses fields of a tracepoint from its file `format` in tracefs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field as a number, sign and all; 0 where the record is too short.
+    /// The field as a signed number; 0 if the record is too short.
     pub(super) fn number(self, record: &[u8]) -> i64 {
         let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
             return 0;
@@ -25,7 +25,7 @@ impl Field {
         }
     }
 
-    /// The field as a text that ends at its first zero.
+    /// The field as a NUL-terminated string.
     pub(super) fn text(self, record: &[u8]) -> String {
         let bytes = record.get(self.offset..self.offset + self.bytes).unwrap_or_default();
         let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -36,14 +36,14 @@ impl Field {
 /// The format of a tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Format {
-    /// Its number, which its records begin with.
+    /// Tracepoint ID, with which its records begin.
     pub id: u64,
     fields: BTreeMap<String, Field>,
-    /// Names of values, where its text has a list of them: `{ 3, "NO_SOCKET" }`.
+    /// Names of values, if its print format lists them: `{ 3, "NO_SOCKET" }`.
     pub names: BTreeMap<i64, String>,
 }
 
-/// A field longer than this is a damaged line.
+/// Maximum field size: a longer one indicates a damaged line.
 const MAX_BYTES: usize = 4096;
 
 impl Format {

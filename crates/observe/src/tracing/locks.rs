@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For how long watched threads waited for locks of the kernel: from lock:contention_begin to
-//! lock:contention_end, spinning and asleep, in their own calls and in interrupts in their time.
+//! Time that watched threads wait for kernel locks: from lock:contention_begin to
+//! lock:contention_end, spinning or asleep, in their own calls and in interrupts on their time.
 
 use super::duty::Duty;
 use super::format::Format;
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 
 const BEGIN: &str = "lock:contention_begin";
 const END: &str = "lock:contention_end";
-/// Threads that are traced, at most.
+/// Maximum number of traced threads.
 const MAX_THREADS: usize = 16;
-/// Waits of a slice that may be traced in every slice: two records each, at 0.5 us.
+/// Waits per slice up to which every slice is traced: two records each, at 0.5 us.
 const LIMIT: u64 = 500;
-/// Pages of a ring: 300 waits of some 100 bytes.
+/// Pages of a ring: 300 waits of about 100 bytes.
 const RING_PAGES: usize = 8;
-/// Fields of tracepoint samples: the record, which begins with the number of the tracepoint.
+/// Fields of tracepoint samples: the record, which begins with the tracepoint ID.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
 
-/// Waits of the watched threads for locks of the kernel.
+/// Kernel lock waits of the watched threads.
 #[derive(Debug)]
 pub(super) struct Locks {
     begin: u16,
@@ -42,7 +42,7 @@ struct Traced {
 /// Waits so far. Pure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
-    /// Since when it waits, and how many more locks within.
+    /// Start of the current wait, and the number of nested ones.
     since_ns: Option<u64>,
     depth: u32,
     ns: u64,
@@ -70,14 +70,14 @@ impl Waits {
         }
     }
 
-    /// Events may be missing from here on.
+    /// Handles lost events: the current state is unknown.
     fn gap(&mut self) {
         (self.since_ns, self.depth) = (None, 0);
     }
 }
 
 impl Locks {
-    /// Of the tracepoints with these formats; `None` where this kernel lacks them.
+    /// Creates it from the formats of both tracepoints; `None` if this kernel lacks them.
     pub(super) fn new(format: impl Fn(&str) -> Option<Format>, now_ns: u64) -> Option<Self> {
         let number = |name: &str| u16::try_from(format(name)?.id).ok();
         Some(Self {
@@ -156,7 +156,7 @@ impl Locks {
     }
 }
 
-/// The number of a tracepoint: the first field of each record.
+/// Tracepoint ID: the first field of each record.
 fn number_of(raw: &[u8]) -> Option<u16> {
     raw.first_chunk().copied().map(u16::from_ne_bytes)
 }

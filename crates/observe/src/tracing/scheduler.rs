@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler's events of all CPUs.
+//! Reads scheduler events of all CPUs.
 
 use super::duty::Duty;
 use super::format::{Field, Format};
@@ -12,14 +12,14 @@ use linerate_record::why::{RanInstead, Unread};
 /// Reads the scheduler's events.
 #[derive(Debug)]
 pub(super) struct Scheduler {
-    /// Switches and wakings of a CPU, and the ring of both.
+    /// Switch and wakeup events of each CPU, and the ring of both.
     cpus: Vec<(Event, Event, Ring)>,
     layout: Layout,
     waits: Waits,
     duty: Duty,
 }
 
-/// Positions of the fields of both events.
+/// Field positions of both events.
 #[derive(Debug)]
 struct Layout {
     switch_id: u64,
@@ -32,14 +32,14 @@ struct Layout {
     woken_to: Field,
 }
 
-/// Events of a slice that may be read in every slice, per CPU: at 1 us each here and in the kernel,
-/// in slices of 0.1 s, 0.3 % of it.
+/// Events per slice and CPU up to which every slice is read: at 1 us each here and in the kernel,
+/// in slices of 0.1 s, 0.3 % of a CPU.
 const LIMIT: u64 = 300;
 /// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
-/// Holds 2,000 events.
+/// Pages of a ring: 2,000 events.
 const RING_PAGES: usize = 64;
-/// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.
+/// `TASK_REPORT_MAX`: set in the state of a thread that was preempted.
 const PREEMPTED: i64 = 0x100;
 
 impl Layout {
@@ -56,7 +56,7 @@ impl Layout {
         })
     }
 
-    /// The event of a sample; `None` for others.
+    /// Decodes a sample; `None` for other samples.
     fn read(&self, sample: &Sample<'_>) -> Option<Scheduled> {
         let raw = sample.raw;
         let id = u64::from(u16::from_ne_bytes(raw.get(..2)?.try_into().ok()?));
@@ -89,7 +89,8 @@ impl Scheduler {
     ) -> Result<Self, Unread> {
         let unread = |reason: String| Unread { what: "scheduler".to_owned(), reason, fix: None };
         let layout = Layout::new(&switch, &wakeup);
-        let layout = layout.ok_or_else(|| unread("its tracepoints lack fields".to_owned()))?;
+        let layout =
+            layout.ok_or_else(|| unread("its tracepoints lack required fields".to_owned()))?;
         let mut opened = Vec::new();
         for &cpu in cpus {
             let open = |name: &str, id| {
@@ -102,11 +103,14 @@ impl Scheduler {
             };
             let switches = open("sched:sched_switch", switch.id)?;
             let ring = Ring::map(&switches, RING_PAGES, RAW);
-            let ring =
-                ring.map_err(|error| unread(format!("no memory for its events: {error}")))?;
+            let ring = ring.map_err(|error| {
+                unread(format!("cannot allocate memory for its events: {error}"))
+            })?;
             let wakings = open("sched:sched_wakeup", wakeup.id)?;
             let shared = wakings.write_to(&switches);
-            shared.map_err(|error| unread(format!("its events share no ring: {error}")))?;
+            shared.map_err(|error| {
+                unread(format!("its events cannot share a ring buffer: {error}"))
+            })?;
             opened.push((switches, wakings, ring));
         }
         let duty = Duty::new(LIMIT * cpus.len() as u64, now_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of a tracepoint, and how they divide by the value of a field.
+//! Counts a tracepoint, in total and by the value of a field.
 
 use super::duty::Duty;
 use super::format::{Field, Format};
@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 /// The event to count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// `skb:kfree_skb`.
+    /// Name: `skb:kfree_skb`.
     pub name: &'static str,
-    /// The field whose values are counted separately, and the name of a value.
+    /// Field to count by, and the name of a value.
     pub field: Option<(&'static str, &'static str)>,
-    /// One in this number of events is sampled for its value.
+    /// Sampling period for values: one event in this number.
     pub period: u64,
-    /// Whether those of the watched threads alone are counted.
+    /// Whether only events of watched threads are counted.
     pub is_of_watched: bool,
 }
 
-/// A tracepoint that is counted.
+/// A counted tracepoint.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub wanted: Wanted,
@@ -41,13 +41,13 @@ struct Counted {
     events: u64,
 }
 
-/// Events of a slice that may be counted in every slice: at 0.5 us each, in slices of 0.1 s, 0.25 %
+/// Events per slice up to which every slice is counted: at 0.5 us each, in slices of 0.1 s, 0.25 %
 /// of a CPU.
 const LIMIT: u64 = 500;
 /// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
 const RING_PAGES: usize = 8;
-/// Values that are listed.
+/// Maximum number of values listed.
 const MAX_VALUES: usize = 10;
 
 impl Tally {
@@ -106,14 +106,14 @@ impl Tally {
         }
     }
 
-    /// Events of each thread.
+    /// Events per thread.
     pub(super) fn by_thread(&self, now_ns: u64) -> BTreeMap<u32, u64> {
         let scale = self.duty.scale(now_ns);
         let of = |counted: &Counted| Some((counted.tid?, scaled(counted.events, scale)));
         self.counted.iter().filter_map(of).collect()
     }
 
-    /// All events, and by value those of which one was looked at.
+    /// Total events, and events by value, extrapolated from the sampled ones.
     pub(super) fn events(&self, now_ns: u64, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
         let scale = self.duty.scale(now_ns);
         let total: u64 = self.counted.iter().map(|counted| counted.events).sum();

@@ -19,25 +19,25 @@ pub(super) struct Scheduled {
     pub what: What,
 }
 
-/// A scheduler event.
+/// Kind of scheduler event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Woke a thread, to run on this CPU.
+    /// A thread was woken, to run on this CPU.
     Woke { tid: u32 },
-    /// Switched from one thread to another.
+    /// The CPU switched from one thread to another.
     Switched { from: u32, from_name: String, can_run: bool, to: u32 },
-    /// Events may be missing: what was going on is unknown.
+    /// Events may be missing: the state is unknown.
     Gap,
 }
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     cpu: u32,
     since_ns: u64,
 }
 
-/// Sums of the time that a thread ran instead.
+/// Time that a thread ran instead, in total and at most.
 #[derive(Clone, Debug, Default)]
 struct Instead {
     name: String,
@@ -46,20 +46,20 @@ struct Instead {
     longest_ns: u64,
 }
 
-/// The waits of the watched threads so far.
+/// Waits of the watched threads so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     watched: BTreeSet<u32>,
     waiting: BTreeMap<u32, Wait>,
-    /// When the last switch on a CPU was.
+    /// Time of the last switch per CPU.
     switched: BTreeMap<u32, u64>,
-    /// By watched thread and the one that ran instead.
+    /// By watched thread and the thread that ran instead.
     instead: BTreeMap<(u32, u32), Instead>,
     /// By watched thread.
     lengths: BTreeMap<u32, Vec<u64>>,
 }
 
-/// Threads that ran instead, listed for each watched one.
+/// Maximum number of threads listed per watched thread.
 const MAX_NAMED: usize = 8;
 
 impl Waits {
@@ -67,7 +67,7 @@ impl Waits {
         self.watched.insert(tid);
     }
 
-    /// Takes events, in the order of time.
+    /// Processes events in order of time.
     pub(super) fn take(&mut self, event: &Scheduled) {
         let &Scheduled { time_ns, cpu, ref what } = event;
         match what {
@@ -119,8 +119,8 @@ impl Waits {
         lengths[class] += 1;
     }
 
-    /// Numbers of waits of a thread by length, as `ThreadActivity` has them; `scale` is the window
-    /// over the part of it in which events were read.
+    /// Waits of a thread by length, as in `ThreadActivity`; `scale` is the ratio of the window to
+    /// the time in which events were read.
     pub(super) fn lengths(&self, tid: u32, scale: f64) -> Vec<u64> {
         let lengths = self.lengths.get(&tid).map(Vec::as_slice).unwrap_or_default();
         lengths.iter().map(|&count| scaled(count, scale)).collect()

@@ -164,7 +164,7 @@ impl Cause {
         Self::CannotTell,
     ];
 
-    /// The word for it, in JSON and in `finding` of the summary.
+    /// Its keyword in JSON and in `finding` of the summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuContention => "cpu_contention",

@@ -36,7 +36,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The word for it in JSON.
+    /// Its keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterfaceRx => "interface_rx",
@@ -56,24 +56,24 @@ impl Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
-    /// The program's.
+    /// The watched program.
     Program,
-    /// Those of any program behind an interface, a CPU or a queue, possibly this one.
+    /// Any program that uses the interface, CPU or queue, possibly this one.
     Shared,
-    /// Of no program: nothing listens, as on a closed port.
+    /// No program: for example, packets to a closed port.
     Nobody,
 }
 
-/// Packets that ended at a layer.
+/// A loss of packets at a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// Their number.
+    /// Number of packets.
     pub packets: u64,
     /// Reason, in a few words.
     pub reason: String,
     /// The counter: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
     pub counter: String,
-    /// Their owner.
+    /// Owner of the packets.
     pub whose: Whose,
 }
 
@@ -88,7 +88,7 @@ pub struct LedgerRow {
     pub packets: Option<u64>,
     /// The counter of `packets`, or why there is none.
     pub counter: String,
-    /// Packets that ended there.
+    /// Losses at this layer.
     pub losses: Vec<Loss>,
     /// Packets from the previous layer that are neither counted here nor lost at any counter;
     /// `None` if the two count different units.
@@ -98,7 +98,7 @@ pub struct LedgerRow {
 /// The ledger of one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketLedger {
-    /// The layers with counts, or that should have some.
+    /// Layers with counts, and those whose counts could not be read.
     pub rows: Vec<LedgerRow>,
 }
 
@@ -113,7 +113,7 @@ pub struct Place<'a> {
     pub reason: &'a str,
     /// The counter.
     pub counter: &'a str,
-    /// Their owner.
+    /// Owner of the packets.
     pub whose: Whose,
 }
 
@@ -163,7 +163,7 @@ fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
     }))
 }
 
-/// Accounts for the packets of a window.
+/// Computes the ledger of a window.
 pub fn ledger(observation: &Observation) -> PacketLedger {
     let mut rows = Vec::new();
     rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_rx));

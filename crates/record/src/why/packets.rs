@@ -28,7 +28,7 @@ pub struct CpuCounts {
     /// Share idle.
     #[serde(serialize_with = "crate::finite")]
     pub idle: f64,
-    /// Packets that its backlog processed (softnet_stat).
+    /// Packets processed from its backlog (softnet_stat).
     pub backlog_processed: u64,
     /// Packets dropped because its backlog was full.
     pub backlog_dropped: u64,
@@ -147,7 +147,7 @@ pub enum SocketKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketCounts {
-    /// Its kind.
+    /// Kind of socket.
     pub kind: SocketKind,
     /// Its inode: its number in /proc/PID/fd.
     pub inode: u64,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ThreadActivity {
     /// Its process.
     pub pid: u32,
-    /// Its number.
+    /// Its thread ID.
     pub tid: u32,
     /// Its name, at most 15 bytes.
     pub name: String,
@@ -74,7 +74,7 @@ pub struct ThreadActivity {
 pub struct MemoryUse {
     /// Accesses of sampled instructions.
     pub samples: u64,
-    /// The same per sample of the thread, 0 to 1.
+    /// Accesses per sample of the thread, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Number of distinct 64-byte cache lines accessed.
@@ -112,7 +112,7 @@ pub struct LineUse {
     pub is_written: bool,
     /// First byte of the line that it uses, 0 to 63.
     pub first_byte: u8,
-    /// The last one.
+    /// Last byte of the line that it uses.
     pub last_byte: u8,
     /// The function with most of these samples.
     pub function: String,
@@ -142,7 +142,7 @@ pub enum ThreadState {
     Stolen,
     /// Asleep: blocked in a system call, or stopped.
     Asleep,
-    /// The remainder. Negative if the others add up to more than the window.
+    /// Remaining time. Negative if the others add up to more than the window.
     Unaccounted,
 }
 
@@ -184,7 +184,7 @@ pub struct RanInstead {
     /// Seconds that it ran while the watched thread waited.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
-    /// Count.
+    /// Number of times that it ran.
     pub times: u64,
     /// Longest continuous time, seconds.
     #[serde(serialize_with = "crate::finite")]
@@ -246,7 +246,7 @@ impl ThreadState {
         Self::Unaccounted,
     ];
 
-    /// The word for it in JSON.
+    /// Its keyword in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",

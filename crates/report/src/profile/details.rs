@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rest of a profile: kinds of work, threads, the paths by which hot functions are called, and
-//! what could not be sampled.
+//! Details of a profile: kinds of work, threads, call paths of hot functions, and what could not be
+//! sampled.
 
 use super::shown;
 use crate::Style;
@@ -10,7 +10,7 @@ use linerate_record::profile::ProfileReport;
 use linerate_record::stats::interval_name;
 use linerate_record::units::three_digits;
 
-/// Call paths that are listed.
+/// Maximum number of call paths listed.
 const MOST_PATHS: usize = 20;
 
 pub(super) fn details(report: &ProfileReport, style: &Style) -> String {
@@ -58,7 +58,7 @@ fn threads(report: &ProfileReport, style: &Style) -> String {
     headed("Threads", &grid, style)
 }
 
-/// The call paths with the most samples, the function that ran last.
+/// The call paths with the most samples, innermost function last.
 fn paths(report: &ProfileReport, style: &Style) -> String {
     let mut nodes: Vec<usize> = (0..report.calls.len()).collect();
     nodes.retain(|&at| report.calls[at].samples > 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything else that was read: CPUs, functions, sockets, events, and what was not read.
+//! Details of an observation: CPUs, functions, sockets, events, and what was not read.
 
 use super::{line, maybe, put};
 use crate::Style;
@@ -7,7 +7,7 @@ use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{clean, count, percent, significant};
 use linerate_record::why::{Observation, WhyFinding, WhyReport};
 
-/// All of it.
+/// All details.
 pub(super) fn details(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     stacked(&[
@@ -38,7 +38,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
     headed(finding.cause.name(), &grid, style)
 }
 
-/// Who ran instead of a thread.
+/// Threads that ran instead of a thread.
 fn waits(observation: &Observation, style: &Style) -> String {
     let mut grid =
         Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
@@ -143,12 +143,12 @@ fn sockets(observation: &Observation, style: &Style) -> String {
 }
 
 fn events(observation: &Observation, style: &Style) -> String {
-    let mut grid = Grid::new(&["event of the kernel", "only", ">count"]);
+    let mut grid = Grid::new(&["kernel event", "only", ">count"]);
     for event in &observation.events {
         let only = event.filter.clone().unwrap_or_default();
         put(&mut grid, vec![event.event.clone(), only, count(event.count)]);
     }
-    let mut protocols = Grid::new(&["counter of the protocols", ">count"]);
+    let mut protocols = Grid::new(&["protocol counter", ">count"]);
     for (name, value) in &observation.protocols {
         put(&mut protocols, vec![name.clone(), count(*value)]);
     }

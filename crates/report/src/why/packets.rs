@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account of packets: a row per layer, and where those went that did not come further.
+//! The packet ledger: a row per layer, with the losses there.
 
 use super::{count, maybe, put};
 use crate::layout::Grid;
@@ -8,7 +8,7 @@ use crate::{Detail, Style};
 use linerate_record::why::Observation;
 use linerate_record::why::ledger::{Layer, LedgerRow, Whose, ledger};
 
-/// Rows of a screen.
+/// Maximum number of rows on one screen.
 const MOST: usize = 9;
 
 /// The packet ledger.
@@ -38,7 +38,7 @@ pub(super) fn packets(observation: &Observation, detail: Detail, style: &Style) 
     grid.render(style)
 }
 
-/// Layers as a reader calls them.
+/// Display names of layers.
 fn name(layer: Layer) -> &'static str {
     match layer {
         Layer::InterfaceRx => "received",
@@ -53,7 +53,7 @@ fn name(layer: Layer) -> &'static str {
     }
 }
 
-/// Rows with a loss, of the program, or of its interface.
+/// Whether a row has a loss, or belongs to the program or its interface.
 fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
     let is_lossy = row.losses.iter().any(|loss| loss.whose != Whose::Nobody)
         || row.unaccounted.is_some_and(|rest| rest > 0);
@@ -65,7 +65,7 @@ fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
         || row.packets.is_some_and(|packets| packets as f64 >= observation.elapsed_s * 100.0)
 }
 
-/// Packets lost there that may be the program's; `None` where the layer cannot say.
+/// Packets lost at the layer that may be the program's; `None` if unknown.
 fn lost(row: &LedgerRow) -> Option<u64> {
     let counted: u64 =
         row.losses.iter().filter(|loss| loss.whose != Whose::Nobody).map(|loss| loss.packets).sum();
@@ -81,7 +81,10 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
     let shown = if detail == Detail::Full { usize::MAX } else { 2 };
     let mut parts: Vec<String> = Vec::new();
     if let Some(rest) = row.unaccounted.filter(|rest| *rest > 0) {
-        parts.push(format!("{} unaccounted for: its ring, which has no counter", count(rest)));
+        parts.push(format!(
+            "{} unaccounted for: lost in its ring, which has no counter",
+            count(rest)
+        ));
     }
     let mut losses: Vec<_> = row.losses.iter().collect();
     losses.sort_by_key(|loss| std::cmp::Reverse(loss.packets));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account of time: a row per thread, shares that sum to its wall time.
+//! The time budgets: a row per thread, with shares of its wall time that sum to 1.
 
 use super::put;
 use crate::layout::Grid;
@@ -8,10 +8,10 @@ use crate::{Detail, Style};
 use linerate_record::units::three_digits;
 use linerate_record::why::{Observation, ThreadActivity, ThreadState};
 
-/// Threads of a screen.
+/// Maximum number of threads on one screen.
 const MOST: usize = 6;
 
-/// Columns without a share above this in any row are left out of a screen.
+/// Columns in which no share exceeds this are omitted from one screen.
 const VISIBLE: f64 = 0.005;
 
 /// The time budgets of threads.
@@ -74,10 +74,10 @@ fn percent(thread: &ThreadActivity, state: ThreadState) -> String {
     share.map_or_else(|| ABSENT.to_owned(), crate::value::percent)
 }
 
-/// What epoll waits on: itself.
+/// Object of epoll calls, which adds nothing.
 const EVENT_POLL: &str = "[eventpoll]";
 
-/// The call it slept in most.
+/// The call in which it slept longest.
 fn asleep_in(thread: &ThreadActivity) -> String {
     let Some(sleep) = thread.asleep_on.first() else { return String::new() };
     match sleep.object.as_deref().filter(|object| *object != EVENT_POLL) {

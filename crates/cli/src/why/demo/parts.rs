@@ -199,7 +199,7 @@ impl Input {
         self.0.read_exact(&mut line).map_err(Failure::new)?;
         match line.strip_suffix(b"\n") == Some(wanted.as_bytes()) {
             true => Ok(()),
-            false => Err(Failure::new("the sender of the demo said something else")),
+            false => Err(Failure::new("the sender of the demo printed something else")),
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantities of TCP connections.
+//! Measures of TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::counts::{bytes, flows, is_accepted, opened, peer_window};
@@ -79,8 +79,8 @@ impl Measure {
     }
 }
 
-/// Segments sent again because they were lost, of those sent. Where the kernel does not report
-/// which were needless, none is known to be lost.
+/// Share of sent segments that were retransmitted because they were lost. If the kernel does not
+/// report spurious retransmissions, none is known to be lost.
 fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     let mut tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     if tcps.any(|tcp| tcp.needless.is_none()) {
@@ -91,7 +91,7 @@ fn lost(facts: &Facts<'_>) -> Option<Estimate> {
     counted(lost, sent as f64)
 }
 
-/// Two sums over the connections that carried something.
+/// Two sums over the connections with traffic.
 fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) {
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     tcps.map(of).fold((0, 0), |(a, b), (one, other)| (a + one, b + other))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU time that counted events are estimated to take, by what one costs: at least, most likely and
-//! at most. Figures without another source were measured on Linux 6.18 under KVM (EPYC), by runs
-//! with and without the events.
+//! Estimated CPU time of counted events, from the cost of one: lowest, most likely, highest. Unless
+//! another source is given, costs were measured on Linux 6.18 under KVM (EPYC), by runs with and
+//! without the events.
 
 use super::super::facts::{Facts, counted};
 use super::counts::{bytes, opened};
@@ -11,57 +11,57 @@ use linerate_record::why::ThreadActivity;
 /// Cost of one event: lowest, most likely, highest.
 pub(super) type Cost = (f64, f64, f64);
 
-/// Seconds that a page fault costs, with the system calls that usually go with it (mmap, munmap):
-/// 0.5 us bare on bare metal to 12 us in a guest (nginx with MALLOC_MMAP_THRESHOLD_=512: 2.8 faults
-/// per request, 28 us more per request).
+/// Seconds per page fault, including the system calls that usually go with it (mmap, munmap): 0.5
+/// us on bare metal to 12 us in a guest (nginx with MALLOC_MMAP_THRESHOLD_=512: 2.8 faults per
+/// request, 28 us more per request).
 pub(super) const FAULT_S: Cost = (0.5e-6, 3e-6, 12e-6);
 
-/// Entering and leaving the kernel: a call that does nothing takes 0.1 us on bare metal to 0.3 us
-/// with the mitigations of processors from before 2019; with the checks of its arguments and the
-/// lock of its socket, up to 1 us.
+/// Seconds of system call entry and exit: an empty call takes 0.1 us on bare metal to 0.3 us with
+/// the mitigations of processors from before 2019; with argument checks and the socket lock, up to
+/// 1 us.
 const CALL_S: Cost = (0.1e-6, 0.4e-6, 1.0e-6);
 
-/// A packet that is sent and, over a veth pair, received in place of a part of a larger one: 1.1 us
-/// (8.1 to 4.9 Gb/s without TSO and GSO); without the receiver, less.
+/// Seconds to send a packet and, over a veth pair, receive it as a packet of its own instead of
+/// part of a larger one: 1.1 us (8.1 to 4.9 Gb/s without TSO and GSO); less without the receiver.
 const SEGMENT_S: Cost = (0.2e-6, 1.0e-6, 2.0e-6);
 
-/// A byte of a checksum: 0.05 ns where it is in the cache, with AVX2; 0.5 with the copy that cannot
-/// be left to sendfile any more.
+/// Seconds per checksummed byte: 0.05 ns in cache with AVX2; 0.5 ns if the checksum also forces a
+/// copy that sendfile would avoid.
 const CHECKSUM_S: Cost = (0.05e-9, 0.2e-9, 0.5e-9);
 
-/// Setting up and ending a connection: 30 to 90 us of CPU time (nginx, 26 to 42 k requests/s with
-/// keepalive, 9 to 20 k without), part of it the client's.
+/// Seconds to set up and close a connection: 30 to 90 us of CPU time (nginx, 26 to 42 k requests/s
+/// with keepalive, 9 to 20 k without), part of it the client's.
 const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 
-/// The most of a thread's time that an estimate claims: something is left to do.
+/// Maximum share of a thread's time for an estimate: some other work always remains.
 const MOST: f64 = 0.85;
 
-/// Events per second as CPU time.
+/// CPU time of events at this rate.
 pub(super) fn at(rate: Estimate, (low, likely, high): Cost) -> Estimate {
     Estimate { low: rate.low * low, high: rate.high * high, ..rate.scale(likely) }
 }
 
-/// A share that is not all of the time.
+/// Caps a share below all of the time.
 pub(super) fn at_most_all(share: Estimate) -> Estimate {
     let most = |share: f64| share.min(MOST);
     let Estimate { value, low, high, .. } = share;
     Estimate { value: most(value), low: most(low), high: most(high), ..share }
 }
 
-/// Events at a cost, of the program's time on CPUs: at most most of it.
+/// Cost of events relative to the program's CPU time, capped at [`MOST`].
 fn of_used(facts: &Facts<'_>, events: u64, cost: Cost) -> Option<Estimate> {
     let used = facts.used_cpus() * facts.elapsed();
     Some(at_most_all(at(counted(events, used)?, cost)))
 }
 
-/// System calls of a thread; those that any user may count are some of them.
+/// System calls of a thread; without privileges a lower bound, from its I/O calls.
 pub(super) fn calls(thread: &ThreadActivity) -> Option<Estimate> {
     let on_cpu = Facts::on_cpu(thread)?.value * thread.elapsed_s;
     let calls = thread.system_calls.or(thread.io_calls)?;
     Some(at_most_all(at(counted(calls, on_cpu)?, CALL_S)))
 }
 
-/// Packets that its connections sent, but for one of 64 KiB in their place.
+/// Packets that its connections sent in excess of packets of 64 KiB.
 pub(super) fn segments(facts: &Facts<'_>) -> Option<Estimate> {
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     let (sent, acked) = tcps.fold((0, 0), |(segments, bytes), tcp| {
@@ -70,12 +70,12 @@ pub(super) fn segments(facts: &Facts<'_>) -> Option<Estimate> {
     of_used(facts, sent.checked_sub(acked / 65_536)?, SEGMENT_S)
 }
 
-/// Checksums of the bytes of its connections.
+/// Cost of checksums over the bytes of its connections.
 pub(super) fn checksums(facts: &Facts<'_>) -> Option<Estimate> {
     of_used(facts, bytes(facts)?, CHECKSUM_S)
 }
 
-/// Connections that were set up.
+/// Cost of established connections.
 pub(super) fn connections(facts: &Facts<'_>) -> Option<Estimate> {
     of_used(facts, opened(facts)?, CONNECTION_S)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums over the parts of an observation that measures are made of.
+//! Sums over the observation that measures are derived from.
 
 use super::super::facts::{Facts, share, share_of};
 use super::super::waits::{Wait, wait_of};
@@ -8,7 +8,7 @@ use linerate_record::why::{
     InterfaceCounts, SocketCounts, SocketKind, ThreadActivity, ThreadState,
 };
 
-/// Bytes per packet: of the counter of packets, else of the interface with most packets.
+/// Mean packet size in bytes: from the packet counter, else from the interface with most packets.
 pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
     let count = facts.observation.packets.as_ref().filter(|count| count.packets > 0)?;
     if let Some(bytes) = count.bytes {
@@ -24,13 +24,13 @@ pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
     (2 * packets >= count.packets && packets > 0).then(|| bytes as f64 / packets as f64)
 }
 
-/// Bytes that the interface which sends most sends at once.
+/// Bytes per transmitted packet of the busiest interface, before segmentation.
 pub(super) fn bytes_per_transmit(facts: &Facts<'_>) -> Option<f64> {
     let most = facts.observation.interfaces.iter().max_by_key(|i| i.tx_bytes)?;
     (most.tx_packets > 0).then(|| most.tx_bytes as f64 / most.tx_packets as f64)
 }
 
-/// Waits for a CPU: as counted by the scheduler's tracepoints, else its switches.
+/// Number of waits for a CPU: from the scheduler's tracepoints, else from context switches.
 pub(super) fn waits(thread: &ThreadActivity) -> u64 {
     let counted: u64 = thread.waits_us_log2.iter().sum();
     match counted {
@@ -39,7 +39,7 @@ pub(super) fn waits(thread: &ThreadActivity) -> u64 {
     }
 }
 
-/// Time stopped by a quota: the thread's own, or that of the group spread over its threads.
+/// Throttled time: the thread's own, or that of the group divided among its threads.
 pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
     if let Some(own) = thread.share(ThreadState::Throttled).and_then(share_of) {
         return own;
@@ -52,7 +52,7 @@ pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate 
     share(throttled.fold(0.0, f64::max))
 }
 
-/// System calls of all threads: at least, and at most where all of them were counted.
+/// System calls of all threads: lower bound, and upper bound if all of them were counted.
 pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     let threads = &facts.observation.threads;
     let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
@@ -67,15 +67,16 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// Largest window of the peers of connections that send, over the bytes that their rate takes in
-/// the shortest round trip: the connection with most bytes counts.
+/// Largest window of the peers of sending connections relative to the bandwidth-delay product of
+/// their rate and shortest round trip; the connection with most bytes counts.
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
-    /// A segment is not acknowledged faster under load, seconds: 23 to 36 us were measured over a
-    /// veth pair, of which 3 to 5 us are the path.
+    /// Minimum round trip under load, seconds: 23 to 36 us were measured over a veth pair, of which
+    /// 3 to 5 us are the path.
     const SHORTEST_S: f64 = 50e-6;
-    /// More than any window.
+    /// Larger than any real ratio.
     const ALWAYS_FULL: f64 = 1e9;
-    /// By how much the round trip under load is longer, and the window of a moment smaller.
+    /// Error of the ratio: the round trip is longer under load, and the window at a read may be
+    /// smaller.
     const FACTOR: f64 = 2.0;
     let stopped = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
     let stopped = stopped.filter(|(_, tcp)| tcp.rwnd_limited_s > 0.0);
@@ -89,8 +90,8 @@ pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
 }
 
-/// Time in calls that wait for connections which the program opened, of TCP or of UDP with an
-/// answer for each question.
+/// Time in calls that wait on connections which the program opened: TCP, or UDP with one reply per
+/// request.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
     let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
@@ -102,8 +103,8 @@ pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Op
     (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
 }
 
-/// UDP sockets that are connected to a server: no other socket of the program takes packets of
-/// anybody at the same address.
+/// UDP sockets connected to a server, unless another socket of the program receives from any peer
+/// at the same address.
 fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
     let sockets = &facts.observation.sockets;
     let udp = move || sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
@@ -113,7 +114,7 @@ fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCount
     udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
 }
 
-/// Whether a connection was accepted: its local port is one the program listens at.
+/// Whether a connection was accepted: the program listens on its local port.
 pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
     let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
@@ -134,14 +135,14 @@ pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
     of_tcp.or(counted)
 }
 
-/// TCP connections set up in the network namespace, from either side.
+/// TCP connections established in the network namespace, from either side.
 pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
     let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
     Some(passive?.max(active?))
 }
 
-/// Flows that the program could give to threads: connections; two or more for a socket that takes
-/// from anybody. Unknown for rings that carry frames.
+/// Flows that the program could distribute to threads: connections; at least two for a socket that
+/// receives from any peer. Unknown for packet rings.
 pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
     let sockets = &facts.observation.sockets;
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
@@ -155,15 +156,15 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
     (flows > 0).then_some(flows)
 }
 
-/// Whether an interface has all of these switched off; `None` where it says nothing of them.
+/// Whether an interface has all of these offloads off; `None` if it does not report them.
 pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
     let states: Vec<bool> =
         names.iter().filter_map(|name| interface.features.get(*name).copied()).collect();
     (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }
 
-/// Time for which a thread waited while threads of other programs ran on its CPU; those that handle
-/// its packets for the kernel left out.
+/// Time that a thread waited while threads of other programs ran on its CPU, excluding kernel
+/// threads that handle its packets.
 pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
     if facts.is_unread("tracepoints") || facts.is_unread("scheduler") {
         return None;
@@ -177,5 +178,5 @@ pub(super) fn others_instead(facts: &Facts<'_>, thread: &ThreadActivity) -> Opti
     Some(share(seconds / thread.elapsed_s.max(1e-9)))
 }
 
-/// Threads of the kernel that take packets from an interface to the sockets.
+/// Kernel threads that pass packets from an interface to sockets.
 const SOFTIRQ_THREADS: [&str; 2] = ["ksoftirqd/", "napi/"];

@@ -6,12 +6,12 @@ use super::super::measure::Measure as M;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::{Cause, ThreadState};
 
-/// Below this share of lost time, accounts that are sampled do not tell it from none.
+/// Minimum share of lost time that sampled accounts distinguish from none.
 const VISIBLE: f64 = 0.05;
 const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounts";
 
-/// Waits shorter than this are those of interrupts' threads and timers; a thread of the fair
-/// scheduler runs for 0.75 ms at least (sched_min_granularity_ns).
+/// Maximum mean wait that is typical of interrupt threads and timers, microseconds; a thread of the
+/// fair scheduler runs for at least 0.75 ms (sched_min_granularity_ns).
 const SHORT_US: f64 = 300.0;
 
 pub(super) const RULES: &[Rule] = &[
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         ),
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
-        measure: "as root, the scheduler's tracepoints name who ran instead",
+        measure: "as root, the scheduler's tracepoints name what ran instead",
     },
     // The slices are short where both wake each other, as a server and its client do.
     Rule {
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         workaround: None,
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
-        measure: "as root, the scheduler's tracepoints name who ran instead",
+        measure: "as root, the scheduler's tracepoints name what ran instead",
     },
     Rule {
         cause: Cause::ShortInterruptions,
@@ -100,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Raise the quota where it was set (--cpus of a container, CPUQuota= of systemd), or \
               remove it: {no_quota}",
         workaround: Some(
-            "fewer threads run into it later in each period; the CPU time is the same",
+            "fewer threads reach the quota later in each period; the CPU time is the same",
         ),
         wrong_if: "with a higher quota, nr_throttled of cpu.stat still grows, or the rate stays",
         measure: "cpu.stat of the control group",
@@ -120,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
                    {thread} wanted it.",
         fix: "Give the guest CPUs of its own on the host (CPU pinning, a dedicated instance type)",
         workaround: None,
-        wrong_if: "on a host of its own, `steal` of /proc/stat stays above 5 %",
+        wrong_if: "on a dedicated host, `steal` in /proc/stat stays above 5 %",
         measure: "`steal` of /proc/stat",
     },
     Rule {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers of programs, which may be anything.
+//! Parses replies of programs, which may be malformed.
 
 use super::description::Description;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Counts of one port or of all.
+/// Counters of one port, or of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: u64,
@@ -15,11 +15,11 @@ pub(super) struct Counters {
     pub(super) others: BTreeMap<String, u64>,
 }
 
-/// The sum over the ports.
+/// Sum over the ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) counters: Counters,
-    /// Whether the drivers of all ports count what was missed.
+    /// Whether the drivers of all ports count missed packets.
     pub(super) is_missed_known: bool,
 }
 
@@ -40,7 +40,7 @@ impl Totals {
 }
 
 impl Counters {
-    /// Whether one of the main counters is less than it was.
+    /// Whether one of the main counters decreased.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         self.received < before.received
             || self.sent < before.sent
@@ -55,12 +55,12 @@ fn value(answer: &str, question: &str) -> Option<Value> {
     serde_json::from_str::<Value>(answer).ok()?.get_mut(key).map(Value::take)
 }
 
-/// The numbers in the answer to `question`.
+/// The list of numbers in the reply to `question`.
 pub(super) fn parse_list(answer: &str, question: &str) -> Option<Vec<u64>> {
     value(answer, question)?.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-/// A text in the answer to `question`, or in an answer that is the object itself.
+/// A text field in the reply to `question`, or in a reply that is the object itself.
 pub(super) fn parse_field(answer: &str, question: Option<&str>, field: &str) -> Option<String> {
     let object = match question {
         Some(question) => value(answer, question)?,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file of `adapters`: how a kind of program is asked.
+//! Description of a kind of program, from a file in `adapters`: how its counters are queried.
 
 use linerate_machine::Root;
 use serde::Deserialize;
@@ -25,15 +25,15 @@ pub(super) struct Description {
     counts_missed: Vec<Known>,
 }
 
-/// Ports whose driver counts what it had no room for.
+/// Ports whose driver counts packets dropped for lack of room.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    /// The kernel's driver of a card that DPDK shares with it.
+    /// Kernel driver of a NIC that DPDK shares with the kernel.
     driver: Option<String>,
     /// Prefix of the names of virtual ports.
     name: Option<String>,
-    /// Source of that fact.
+    /// Source that documents it.
     #[serde(rename = "source")]
     _source: String,
 }
@@ -44,7 +44,7 @@ pub(super) fn dpdk() -> Description {
 }
 
 impl Description {
-    /// Whether the driver of the port of this name counts packets that it had no room for.
+    /// Whether the driver of the named port counts packets dropped for lack of room.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
         // A name comes from the program; only one without separators is a place on a bus.
         let is_place = !name.contains('/') && !name.starts_with('.');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asking a program: a question, and its whole answer, within a time and a size.
+//! Sends a request to a program and reads the reply, with limits on time and size.
 
 use super::description::Transport;
 use crate::adapters::listening::seen_by;
@@ -14,23 +14,23 @@ use std::time::Duration;
 /// Timeout for connecting, for each part of a reply, and for all of it.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// The longest answer that is read.
+/// Maximum reply size.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// Files of a configuration that are read, and the longest.
+/// Maximum number and size of configuration files to read.
 const FILES_MAX: usize = 64;
 const FILE_MAX: u64 = 1 << 20;
 
 /// Address of a program's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A UNIX socket, below the root.
+    /// A UNIX socket, by its path below the root.
     Unix(PathBuf),
-    /// A page of HTTP.
+    /// An HTTP page.
     Http(SocketAddr, String),
 }
 
-/// Asks; the answer as text.
+/// Sends the request and returns the reply as text.
 pub(super) fn ask(
     root: &Root,
     place: &Place,
@@ -38,7 +38,7 @@ pub(super) fn ask(
     question: &str,
 ) -> Result<String, String> {
     let io = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => format!("none within {DEADLINE:?}"),
+        std::io::ErrorKind::WouldBlock => format!("no answer within {DEADLINE:?}"),
         _ => error.to_string(),
     };
     match (place, transport) {
@@ -56,16 +56,20 @@ pub(super) fn ask(
             let text = answer(&stream, None).map_err(io)??;
             match text.split_once(' ') {
                 Some((_, rest)) if rest.starts_with("200 ") => Ok(text),
-                _ => {
-                    Err(text.lines().next().unwrap_or("an empty answer").chars().take(80).collect())
-                }
+                _ => Err(text
+                    .lines()
+                    .next()
+                    .unwrap_or("the answer is empty")
+                    .chars()
+                    .take(80)
+                    .collect()),
             }
         }
-        (Place::Unix(_), Transport::Http { .. }) => Err("not a page of HTTP".to_owned()),
+        (Place::Unix(_), Transport::Http { .. }) => Err("the answer is not HTTP".to_owned()),
     }
 }
 
-/// Reads up to `end`, or up to the end of the connection.
+/// Reads up to `end`, or until the connection is closed.
 fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<String, String>> {
     let until_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
     let mut bytes = Vec::new();
@@ -78,13 +82,13 @@ fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<St
         let has_end = end.is_some_and(|end| contains(&bytes[tail..], end.as_bytes()));
         if got == 0 || has_end {
             let text = String::from_utf8(bytes);
-            return Ok(text.map_err(|_| "an answer that is not text".to_owned()));
+            return Ok(text.map_err(|_| "the answer is not text".to_owned()));
         }
         if bytes.len() > ANSWER_MAX {
-            return Ok(Err(format!("more than {ANSWER_MAX} bytes")));
+            return Ok(Err(format!("the answer is longer than {ANSWER_MAX} bytes")));
         }
         if monotonic_ns() > until_ns {
-            return Ok(Err(format!("not complete within {DEADLINE:?}")));
+            return Ok(Err(format!("the answer is incomplete after {DEADLINE:?}")));
         }
     }
 }
@@ -93,8 +97,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len().max(1)).any(|window| window == part)
 }
 
-/// The pages of HTTP on which a program may say what it counts: each of its addresses with the path
-/// of the location that has `directive` in the configuration of process `pid`.
+/// HTTP pages that may have counters: each address of the program with the path of the location
+/// that contains `directive` in the configuration of process `pid`.
 pub(super) fn pages(
     root: &Root,
     pid: u32,
@@ -114,7 +118,7 @@ pub(super) fn pages(
     addresses.iter().map(place).collect()
 }
 
-/// The path of the location with a directive, in a configuration and what it includes.
+/// Path of the location with a directive, in a configuration file and its includes.
 fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Option<String> {
     let line = root.text(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
@@ -136,7 +140,7 @@ fn short(root: &Root, file: &str) -> Option<String> {
     (bytes <= FILE_MAX).then(|| root.text(file))?
 }
 
-/// The files that a pattern means: a path, or a folder with a name that has one `*`.
+/// Files matching a pattern: a path, or a directory and a name with one `*`.
 fn matching(root: &Root, pattern: &str) -> Vec<String> {
     let Some((folder, name)) = pattern.rsplit_once('/') else { return Vec::new() };
     let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
@@ -146,7 +150,7 @@ fn matching(root: &Root, pattern: &str) -> Vec<String> {
     root.names(folder).into_iter().filter(is_meant).map(|n| format!("{folder}/{n}")).collect()
 }
 
-/// The path of the last `location` before a directive.
+/// Path of the last `location` before a directive.
 pub(super) fn location_in(text: &str, directive: &str) -> Option<String> {
     let mut path = None;
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {

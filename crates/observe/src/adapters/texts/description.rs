@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file of `adapters`: how a kind of program that answers in text is asked.
+//! Description of a kind of program that replies with text, from a file in `adapters`.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Description {
     pub(super) transport: Transport,
     pub(super) question: String,
     pub(super) format: Format,
-    /// Whether each question is counted by the program, too.
+    /// Whether the program counts each query itself.
     #[serde(default)]
     pub(super) counts_questions: bool,
     pub(super) received: Option<Field>,
@@ -30,12 +30,12 @@ pub(super) struct Description {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Transport {
-    /// A UNIX socket of bytes whose path has this in it; the answer ends with `end`, or where the
+    /// A UNIX stream socket whose path contains this; the reply ends with `end`, or when the
     /// program closes the connection.
     #[serde(rename = "unix")]
     Unix { path: String, end: Option<String> },
     /// HTTP on one of its listening sockets. The path of the page is that of the location in its
-    /// configuration that has this directive.
+    /// configuration with this directive.
     #[serde(rename = "http")]
     Http { configuration: String, directive: String },
 }
@@ -44,22 +44,23 @@ pub(super) enum Transport {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Format {
-    /// Text, in which a field is the number behind its words.
+    /// Text, in which a field is the number after its words.
     #[serde(rename = "text")]
     Text,
-    /// The same within the member `result` of a JSON object.
+    /// The same, within the member `result` of a JSON object.
     #[serde(rename = "json_result")]
     JsonResult,
-    /// A table with commas: a field is a column, of the rows that have `is` in the column `column`.
+    /// Comma-separated table: a field is a column of the rows that have `is` in the column
+    /// `column`.
     #[serde(rename = "csv")]
     Csv { column: String, is: String },
 }
 
-/// Positions of a number; several are summed.
+/// Position of a number; several are summed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Field {
-    /// The words before it, or the name of the column.
+    /// Words before the number, or the name of the column.
     pub(super) after: String,
     /// Index of the number after these words, from 1.
     #[serde(default = "first")]
@@ -73,7 +74,7 @@ fn first() -> usize {
     1
 }
 
-/// The adapters of programs that answer in text, in the order in which they are tried.
+/// Adapters of programs that reply with text, in the order in which they are tried.
 pub(super) fn all() -> Vec<Description> {
     [
         include_str!("../../../adapters/haproxy.toml"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers in the answers of programs, which may be anything.
+//! Parses numbers in replies of programs, which may be malformed.
 
 use super::description::{Description, Field, Format};
 use serde_json::Value;
@@ -16,13 +16,13 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Whether nothing was found.
+    /// Whether no counter was found.
     pub(super) fn is_empty(&self) -> bool {
         let main = [self.received, self.sent, self.missed, self.bytes];
         main.iter().all(Option::is_none) && self.others.is_empty()
     }
 
-    /// Whether one of the main counters is less than it was, or has gone.
+    /// Whether one of the main counters decreased or disappeared.
     pub(super) fn is_behind(&self, before: &Self) -> bool {
         let pairs = [
             (self.received, before.received),
@@ -34,7 +34,7 @@ impl Counters {
     }
 }
 
-/// The counters in an answer.
+/// The counters in a reply.
 pub(super) fn parse(answer: &str, description: &Description) -> Counters {
     match &description.format {
         Format::Text => counters(description, |field| number_after(answer, field)),
@@ -64,12 +64,12 @@ fn counters(description: &Description, of: impl Fn(&Field) -> Option<u64>) -> Co
     }
 }
 
-/// The sum of what is there; `None` where nothing is.
+/// Sum of the values present; `None` if there are none.
 fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     numbers.flatten().reduce(u64::saturating_add)
 }
 
-/// The number behind the words of a field, wherever they are.
+/// The number after the words of a field, anywhere in the text.
 fn number_after(text: &str, field: &Field) -> Option<u64> {
     let numbers = text.match_indices(&field.after).map(|(at, words)| {
         let rest = &text[at + words.len()..];
@@ -80,7 +80,7 @@ fn number_after(text: &str, field: &Field) -> Option<u64> {
     sum(numbers)
 }
 
-/// The rows of a table whose `column` is `is`, by the names in its first line.
+/// Rows of a table whose `column` equals `is`, by the column names of its first line.
 fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     let mut lines = text.lines();
     let head = cells(lines.next().unwrap_or_default().trim_start_matches(['#', ' ']));
@@ -90,7 +90,7 @@ fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     lines.map(row).filter(|row| row.get(column).is_some_and(|cell| cell == is)).collect()
 }
 
-/// The cells of a line, which may be in quotes.
+/// Cells of a line, possibly quoted.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache lines of sampled accesses: how many there are, and which of them several threads use.
-//! Pure.
+//! Cache lines of sampled accesses: how many there are, and which of them are shared between
+//! threads. Pure functions.
 
 use super::{Access, LINE_BYTES, Memory};
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
@@ -14,14 +14,14 @@ fn line(access: &Access) -> Line {
     (access.memory, access.at / LINE_BYTES)
 }
 
-const METHOD: &str = "pages met once and twice by sampled instructions (Chao 1984)";
-/// Bytes of a page. Of more lines than can be met in a window, hardly one is met twice: pages are.
+const METHOD: &str = "pages accessed once and twice by sampled instructions (Chao 1984)";
+/// Page size in bytes. With more lines than samples, hardly any line is seen twice, but pages are.
 const PAGE_BYTES: u64 = 4096;
-/// Fewer accesses say nothing of how many lines there are.
+/// Minimum number of accesses to estimate the number of lines.
 const MIN_ACCESSES: usize = 100;
 
-/// What a thread uses of memory; `None` where too few of its samples show it. `samples` are all of
-/// them.
+/// Memory use of a thread; `None` with too few accesses. `samples` is the number of all its
+/// samples.
 pub(in super::super) fn memory_use(accesses: &[Access], samples: u64) -> Option<MemoryUse> {
     if accesses.len() < MIN_ACCESSES || samples == 0 {
         return None;
@@ -46,7 +46,7 @@ pub(in super::super) fn memory_use(accesses: &[Access], samples: u64) -> Option<
     })
 }
 
-/// Accesses per block of this number of bytes.
+/// Number of accesses per block of `bytes`.
 fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     let mut met = BTreeMap::<Line, u64>::new();
     for access in accesses {
@@ -72,31 +72,31 @@ fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     }
 }
 
-/// Samples of each thread in a line from which on it is one that they share.
+/// Minimum number of samples per thread in a shared line.
 const MIN_SAMPLES: u64 = 4;
-/// Lines that are listed.
+/// Maximum number of lines listed.
 const MAX_LINES: usize = 16;
 
-/// A thread's accesses to a line.
+/// Accesses of a thread to a line.
 #[derive(Clone, Debug, Default)]
 struct Use {
     samples: u64,
     is_written: bool,
-    /// Bytes of the line, one bit each: those read or written, and those written.
+    /// Bitmaps of the line's bytes: accessed, and written.
     bytes: u64,
     written: u64,
     spots: BTreeMap<u32, u64>,
 }
 
-/// A thread whose accesses were sampled.
+/// A thread with sampled accesses.
 pub(in super::super) struct Sampled<'a> {
     pub tid: u32,
     pub samples: u64,
     pub accesses: &'a [Access],
 }
 
-/// The lines that several threads use and at least one writes, those first of which most samples
-/// of two threads are. `name` names the function at a spot.
+/// Lines used by several threads and written by at least one, those with the most samples of two
+/// threads first. `name` returns the function at a spot.
 pub(in super::super) fn shared_lines(
     threads: &[Sampled<'_>],
     name: impl Fn(u32) -> String,
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(shared(&[access(0x1000, true); 99], &[access(0x1008, true); 3]), []);
     }
 
-    /// Of `pages` pages, used alike, 1500 accesses.
+    /// 1500 accesses spread evenly over `pages` pages.
     fn accesses(pages: u64, seed: u64) -> Vec<Access> {
         let mut random = linerate_record::random::Random::new(seed);
         (0..1500).map(|_| access(4096 * random.below(pages as usize) as u64, false)).collect()

@@ -10,7 +10,7 @@
 //!
 //! Linkers write the table as pairs of 32-bit distances from the index itself; others are not read.
 
-/// The index of a file.
+/// The index of an ELF file.
 #[derive(Debug)]
 pub(super) struct Unwinding {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Unwinding {
     address: u64,
     /// Start of its table.
     table: usize,
-    /// Entries of it.
+    /// Number of entries.
     entries: usize,
 }
 
@@ -27,12 +27,12 @@ const PAIRS_OF_DISTANCES: u8 = 0x3b;
 /// DW_EH_PE_omit.
 const OMITTED: u8 = 0xff;
 const PAIR_BYTES: usize = 8;
-/// Of an entry in .eh_frame: length, distance to what functions have in common, distance to the
-/// function, its length.
+/// Size of the start of an entry in .eh_frame: length, offset of the CIE, offset of the function,
+/// its length.
 pub(super) const ENTRY_BYTES: u64 = 16;
 
 impl Unwinding {
-    /// `None` where the table is written otherwise, or damaged.
+    /// Parses the index; `None` if the table has another encoding or is damaged.
     pub(super) fn parse(bytes: Vec<u8>, address: u64) -> Option<Self> {
         let &[version, frame, count, table] = bytes.first_chunk()?;
         if version != 1 || table != PAIRS_OF_DISTANCES {
@@ -48,8 +48,8 @@ impl Unwinding {
         Some(Self { address, table, entries: entries.min(room), bytes })
     }
 
-    /// The first address of the function that holds `address`, where its entry says that it reaches
-    /// so far. `read` returns what the file has at an address.
+    /// First address of the function that contains `address`, according to its entry. `read`
+    /// returns the file's bytes at an address.
     pub(super) fn start_of(
         &self,
         address: u64,
@@ -79,8 +79,8 @@ impl Unwinding {
     }
 }
 
-/// The end of the function of an entry whose addresses are 32-bit distances from themselves; `None`
-/// where what it says is not where the function begins.
+/// End of the function of an entry with 32-bit relative addresses; `None` if the entry does not
+/// match the start.
 fn end(entry: &[u8], entry_at: u64, start: u64) -> Option<u64> {
     let distance = i64::from(word(entry, 8)? as i32);
     let said = entry_at.wrapping_add(8).wrapping_add_signed(distance);
@@ -97,7 +97,7 @@ fn encoded_bytes(encoding: u8) -> Option<usize> {
     }
 }
 
-/// In the byte order of this machine, which is that of the programs it runs.
+/// Reads a word in host byte order, which is that of the programs it runs.
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An index at 0x1000 of functions at 0x2000 (0x20 bytes) and 0x3000, whose entries are at
-    /// 0x5000 and 0x5010.
+    /// An index at 0x1000 of functions at 0x2000 (0x20 bytes) and 0x3000, with entries at 0x5000
+    /// and 0x5010.
     fn index() -> Vec<u8> {
         let words = [0u32, 2, 0x1000, 0x4000, 0x2000, 0x4010];
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes());

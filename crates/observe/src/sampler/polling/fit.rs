@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines through shares of samples over the load, and the functions that two halves of the slices
-//! choose for each other.
+//! Fits shares of samples over the load, and cross-selects functions between two halves of the
+//! slices.
 
 use super::places::Group;
 use super::{Load, Slice};
 
-/// A share of the samples as a line over the load, by least squares weighted with samples. Errors
-/// are those of counting.
+/// Share of samples as a linear function of the load, fitted by least squares weighted with
+/// samples. Errors are those of counting.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Line {
     /// Share at no load.
     pub intercept: f64,
-    /// Standard error of it.
+    /// Standard error of the intercept.
     pub intercept_error: f64,
     /// Change of the share per packet per second.
     pub slope: f64,
-    /// Standard error of it.
+    /// Standard error of the slope.
     pub slope_error: f64,
-    /// Sum of squares of the load about its mean, weighted.
+    /// Weighted sum of squares of the load about its mean.
     squares: f64,
     /// Samples.
     weight: f64,
-    /// Mean load, weighted.
+    /// Weighted mean load.
     mean: f64,
 }
 
 impl Line {
-    /// The line through `counts` over the slices `chosen`.
+    /// Fits a line to `counts` over the slices `chosen`.
     pub(super) fn fit(loads: &[Load], counts: &[f64], chosen: &[usize]) -> Self {
         let sum = |f: &dyn Fn(usize) -> f64| chosen.iter().map(|&slice| f(slice)).sum::<f64>();
         let weight = sum(&|slice| loads[slice].weight);
@@ -66,29 +66,29 @@ impl Line {
     }
 }
 
-/// Residuals of shares from a line.
+/// Deviation of shares from a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bend {
-    /// The part of the share that a parabola adds to the line: twice its root mean square.
+    /// Size of a quadratic term in addition to the line: twice its root mean square.
     pub size: f64,
-    /// Standard error of it.
+    /// Standard error of the size.
     pub error: f64,
 }
 
-/// The slices in two halves, and for each the places that the other half chose.
+/// The two halves of the slices, each with the places chosen by the other half.
 pub(super) struct Folds<'a> {
     loads: &'a [Load],
-    /// Samples in falling places, by slice.
+    /// Samples in falling places, per slice.
     falling: Vec<f64>,
-    /// Samples in anchors, by slice.
+    /// Samples in anchors, per slice.
     anchors: Vec<f64>,
-    /// Samples in falling places of the kernel, by slice.
+    /// Samples in falling kernel places, per slice.
     falling_kernel: Vec<f64>,
-    /// Lines go through slices of this load at most.
+    /// Maximum load of the slices used for fitting.
     limit: f64,
 }
 
-/// Neighbours stay together: what they have in common must not cross over.
+/// Number of neighbouring slices kept in one half: correlated noise must not reach the other.
 const NEIGHBOURS: usize = 2;
 
 fn half_of(slice: usize) -> usize {
@@ -124,7 +124,7 @@ impl<'a> Folds<'a> {
         folds
     }
 
-    /// The lines of both halves of `chosen`, through `counts`.
+    /// Fits `counts` in both halves of `chosen`.
     fn lines(&self, counts: &[f64], chosen: &[usize]) -> [Line; 2] {
         let within = self.within(chosen);
         [0, 1].map(|half| {
@@ -134,8 +134,8 @@ impl<'a> Folds<'a> {
         })
     }
 
-    /// Draws lines through the lower half of the loads alone: where they bend above, only they say
-    /// what happens without packets.
+    /// Restricts fitting to the lower half of the loads: if the dependence bends above, only they
+    /// predict the share without packets.
     pub(super) fn below_the_median(mut self) -> Self {
         let mut rates: Vec<f64> = self.loads.iter().map(|load| load.rate).collect();
         rates.sort_by(f64::total_cmp);
@@ -143,13 +143,13 @@ impl<'a> Folds<'a> {
         self
     }
 
-    /// The slices of `chosen` that lines go through.
+    /// Slices of `chosen` used for fitting.
     fn within(&self, chosen: &[usize]) -> Vec<usize> {
         chosen.iter().copied().filter(|&slice| self.loads[slice].rate <= self.limit).collect()
     }
 
-    /// Share that `counts` have without packets, by the lines, and the share that they have over
-    /// all of `chosen`: the means of both halves.
+    /// Fitted share of `counts` without packets, and their mean share over all of `chosen`;
+    /// averaged over both halves.
     fn without_and_with(&self, counts: &[f64], chosen: &[usize]) -> (f64, f64) {
         let lines = self.lines(counts, chosen);
         let (mut without, mut with) = (0.0, 0.0);
@@ -162,7 +162,7 @@ impl<'a> Folds<'a> {
         (without, with)
     }
 
-    /// Mean load of `chosen`, the mean of both halves.
+    /// Mean load of `chosen`, averaged over both halves.
     fn mean_rate(&self, chosen: &[usize]) -> f64 {
         let of_half = |half| {
             let of_half = || chosen.iter().filter(move |&&slice| half_of(slice) == half);
@@ -173,19 +173,20 @@ impl<'a> Folds<'a> {
         (of_half(0) + of_half(1)) / 2.0
     }
 
-    /// Seconds per packet: what falling places lose.
+    /// Summed cost: the loss of falling places, in seconds per packet.
     pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.falling, chosen);
         (without - with) / self.mean_rate(chosen)
     }
 
-    /// Seconds per packet: what anchors lose, over what they have without packets.
+    /// Anchored cost: the loss of anchors relative to their share without packets, in seconds per
+    /// packet.
     pub(super) fn anchored(&self, chosen: &[usize]) -> f64 {
         let (without, with) = self.without_and_with(&self.anchors, chosen);
         (without - with) / without / self.mean_rate(chosen)
     }
 
-    /// The share of falling places as a line, the mean of both halves.
+    /// Share of falling places as a line, averaged over both halves.
     pub(super) fn falling_share(&self, chosen: &[usize]) -> Line {
         let [a, b] = self.lines(&self.falling, chosen);
         Line {
@@ -205,8 +206,8 @@ impl<'a> Folds<'a> {
         chosen.iter().map(residual).collect()
     }
 
-    /// Least squares of the residuals with the part of a parabola that no line has: `q = z^2 - m2 -
-    /// z m3/m2`, where `z` is the load about its mean and `m` its moments.
+    /// Least-squares fit of the residuals by the component of a parabola orthogonal to all lines:
+    /// `q = z^2 - m2 - z m3/m2`, where `z` is the centred load and `m` its moments.
     pub(super) fn bend(&self, chosen: &[usize]) -> Bend {
         let chosen = &self.within(chosen)[..];
         let residuals = self.residuals(chosen);
@@ -237,7 +238,7 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// Share of the poll loop that is in the kernel.
+    /// Share of the poll loop in the kernel.
     pub(super) fn kernel_share(&self, chosen: &[usize]) -> f64 {
         let at_no_load = |counts: &[f64]| {
             let [a, b] = self.lines(counts, chosen);
@@ -247,9 +248,9 @@ impl<'a> Folds<'a> {
     }
 }
 
-/// Which groups fall over the slices `over`, and which of them are anchors: in the order of the
-/// lower bounds of their ratios, as many as make the bound of all of them together largest. A group
-/// that work enters lowers the ratio, one that it does not enter narrows its error.
+/// Selects the groups that fall over the slices `over`, and the anchors among them: in the order of
+/// the lower bounds of their ratios, as many as maximize the lower bound of their pooled ratio. A
+/// group that work also enters lowers the ratio; one that it does not enter reduces the error.
 fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut falling: Vec<(usize, f64)> = groups
         .iter()

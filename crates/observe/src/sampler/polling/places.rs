@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which places are fitted alone, and which together: by their samples, not by their slopes, so
-//! that the choice does not lean.
+//! Decides which places are fitted individually and which are pooled: by number of samples, not by
+//! slope, so that the choice is unbiased.
 
 use super::{Place, Slice};
 use std::collections::BTreeMap;
 
-/// Fewer samples of a place say little about its slope.
+/// Minimum number of samples for the slope of a place.
 const MIN_OF_PLACE: u64 = 30;
-/// From this share of all samples on, a function is taken apart: a loop and the work in it are
-/// often one function, because compilers put them together.
+/// Share of all samples above which a function is split into places: compilers often inline the
+/// work into the poll loop.
 const MIN_SHARE_APART: f64 = 0.05;
 
-/// Samples of a group of places, by slice.
+/// Samples of a group of places, per slice.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// Whether it is in the kernel.
@@ -59,7 +59,7 @@ pub(super) fn group(slices: &[&Slice], places: &[Place]) -> Vec<Group> {
     groups.into_values().collect()
 }
 
-/// Samples of each function of at least [`MIN_OF_PLACE`], by slice.
+/// Samples per slice of each function with at least [`MIN_OF_PLACE`].
 pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, Vec<f64>> {
     let mut found = BTreeMap::<u32, Vec<f64>>::new();
     for (slice, of_slice) in slices.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, 
     found
 }
 
-/// Samples of a slice by place, those of places that are not listed left out.
+/// Samples of a slice by place, excluding unlisted places.
 fn counts<'a>(slice: &'a Slice, places: &'a [Place]) -> impl Iterator<Item = (usize, u32)> + 'a {
     let listed = |&(place, count): &(u32, u32)| {
         let place = place as usize;
