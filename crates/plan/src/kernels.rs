@@ -313,8 +313,8 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     if !advice.worth_trying {
         let gain = 100.0 * (number(then) / number(now) - 1.0);
         return format!(
-            "keep {in_use}: `{fastest}` takes {ratio} of its time for the calls of this path, \
-             which would make the path {gain:.1} % faster (tier model)"
+            "keep {in_use}: the fastest alternative, `{fastest}`, takes {ratio} of its time in the \
+             calls, and would speed this path up by {gain:.1} % (tier model)"
         );
     }
     format!(
