@@ -66,13 +66,13 @@ impl Accounting {
 
 /// The parts of a budget, in the order in which they are printed.
 const STATES: [(ThreadState, &str); 8] = [
-    (ThreadState::User, "run time (schedstat) divided as utime to stime, interrupts taken out"),
-    (ThreadState::Kernel, "run time (schedstat) divided as utime to stime, interrupts taken out"),
+    (ThreadState::User, "run time (schedstat) split by utime and stime, excluding interrupts"),
+    (ThreadState::Kernel, "run time (schedstat) split by utime and stime, excluding interrupts"),
     (ThreadState::Interrupts, "share of its CPU (/proc/stat) in proportion to its run time"),
-    (ThreadState::Waiting, "run delay (schedstat) less the time stopped by a quota"),
+    (ThreadState::Waiting, "run delay (schedstat) minus throttled time"),
     (ThreadState::Throttled, "throttled time of the group (cpu.stat) per CPU, within run delay"),
     (ThreadState::Stolen, "share of its busy CPU (/proc/stat) in proportion to its run time"),
-    (ThreadState::Asleep, "wall time less run time, run delay and what is outside of them"),
+    (ThreadState::Asleep, "wall time minus run time, run delay and time outside both"),
     (ThreadState::Unaccounted, "the rest of the wall time"),
 ];
 
@@ -101,7 +101,7 @@ pub(crate) fn budget(
 fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figure {
     let (part, whole) = (series.iter().sum::<f64>(), wall.iter().sum::<f64>());
     if whole <= 0.0 {
-        return Figure::absent("ratio", Tier::Sw, method, "the thread was read once only");
+        return Figure::absent("ratio", Tier::Sw, method, "the thread was read only once only");
     }
     if !has_interval || series.iter().all(|&x| x == 0.0) {
         let n = series.len() as u64;

@@ -40,6 +40,9 @@ fn the_demo_finds_what_it_was_made_to_lose_packets_by() {
         return;
     }
     let done = linerate(&["why", "--demo", "--time", "2s", "--quiet"]);
+    if done.stdout.contains("repeat the demo while they are idle") {
+        return println!("SKIP: the CPUs are busy with other tests");
+    }
     assert_eq!(done.status, Some(0), "{done:?}");
     assert!(done.stdout.contains("\nfinding     socket_buffer: "), "{}", done.stdout);
     assert!(done.stdout.contains("The answer agrees"), "{}", done.stdout);

@@ -60,7 +60,7 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell where {lost} packets went, {} % of all: {received} reached IP, {left} \
-             left it, and no counter has the rest.",
+             left it, and the rest is in no drop counter.",
             percent(lost as f64 / received as f64)
         ),
         "Look for a rule that drops them (nft list ruleset, iptables -vnL); `sudo linerate why` \
@@ -75,8 +75,8 @@ fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what becomes of {failed} packets that are larger than the MTU and must \
-             not be fragmented: they were dropped here, and their senders are informed by ICMP at \
-             best."
+             not be fragmented: they were dropped here, and their senders learn of it by ICMP, if \
+             at all."
         ),
         "Use one MTU along the path (ip link), or clamp the MSS (nft: tcp option maxseg size set \
          rt mtu); let ICMP 'fragmentation needed' through",
@@ -96,8 +96,8 @@ fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments are missing on the way to it: {behind}, {} % of all, \
-             arrived before an earlier one; their senders slow down for each loss.",
+            "Cannot tell why segments are missing or reordered on the way to it: {behind}, {} % of \
+             all, arrived out of order; their senders slow down for each loss.",
             percent(share.min(1.0))
         ),
         "Look for drops between: ss -ti (retrans) at the sender, ip -s link and ethtool -S, and a \
@@ -148,8 +148,8 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments are lost on the way: TCP sent {resent} segments again, {} % \
-             of all, and slows down for each loss.",
+            "Cannot tell why segments are lost on the way: TCP retransmitted {resent} segments, {} \
+             % of all, and slows down for each loss.",
             percent(share)
         ),
         "Look for drops at the other end and between: ss -ti (retrans) at the sender, ip -s link \
@@ -193,7 +193,7 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
              {} pass, and its buffers do not stop it (congestion window {} segments, round trip \
-             {:.1} ms, {} segments sent again).",
+             {:.1} ms, {} retransmitted).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),

@@ -187,10 +187,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether data waits at nearly every reading in a socket that the thread's process reads: then
-    /// it never polls in vain.
+    /// it has no empty polls.
     fn always_has_input(&self, thread: &ThreadActivity) -> bool {
         const MOST: f64 = 0.9;
-        // The queue of a socket that nobody reads stays as it is.
+        // The queue of an unread socket stays as it is.
         let moves = |socket: &SocketCounts| match &socket.tcp {
             Some(tcp) => tcp.bytes_received > 0,
             None => socket.receive_queue_mean < MOST * socket.receive_queue_max as f64,

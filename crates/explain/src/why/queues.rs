@@ -64,7 +64,7 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
 /// A socket whose input waits although the program has time.
 fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let of_kind = |kind| facts.observation.sockets.iter().filter(move |s| s.kind == kind);
-    // A connection nobody reads any more is a leak; half of them are the work.
+    // One unread connection is a leak; half of them are the work.
     let tcp = of_kind(SocketKind::Tcp).count();
     let waiting = of_kind(SocketKind::Tcp).filter(|socket| waits(socket).is_some()).count();
     let connections = of_kind(SocketKind::Tcp).filter(|_| 2 * waiting >= tcp);

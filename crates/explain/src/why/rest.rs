@@ -17,7 +17,7 @@ use linerate_record::units::{BitsPerSecond, Kpps};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
 
-const MODEL: &str = "until the busiest thread is busy all the time";
+const MODEL: &str = "until the busiest thread is 100 % busy";
 
 /// CPU time of the observer from which on it may be what limits.
 const OBSERVER: f64 = 0.05;
@@ -34,7 +34,7 @@ pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
-        gain: not_predicted("watch less to find it"),
+        gain: not_predicted("a lighter observation finds it"),
         fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
         workaround: None,
         wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),
@@ -154,13 +154,9 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
         seen.push(evidence("packets lost", lost as f64, "packets"));
     }
     if let Some(thread) = facts.busiest() {
-        seen.push(evidence(
-            "time of the busiest thread on a CPU or wanting one",
-            thread.demand(),
-            "ratio",
-        ));
+        seen.push(evidence("CPU demand of the busiest thread", thread.demand(), "ratio"));
         if let Some(busy) = facts.busy(thread) {
-            seen.push(evidence("time of it working", busy.value, "ratio"));
+            seen.push(evidence("time that it works", busy.value, "ratio"));
         }
     }
     seen
@@ -212,7 +208,7 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         cause: Cause::NothingWrong,
         sentence: sentence + &left,
         evidence: seen(facts),
-        gain: Gain { percent, then_limited_by: Some("what is offered".to_owned()) },
+        gain: Gain { percent, then_limited_by: Some("the offered load".to_owned()) },
         fix: None,
         workaround: None,
         wrong_if: next.to_owned(),
@@ -343,7 +339,9 @@ fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
         ),
         evidence: seen,
         gain: not_predicted("it depends on the generator"),
-        fix: Some("Offer more: a second generator, or one on another machine".to_owned()),
+        fix: Some(
+            "Increase the offered load: a second generator, or one on another machine".to_owned(),
+        ),
         workaround: None,
         wrong_if: "with a second generator, the rate stays the same".to_owned(),
     }
@@ -357,7 +355,7 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
         gain: not_predicted("the cause is not known"),
         fix: Some(next.to_owned()),
         workaround: None,
-        wrong_if: "that measurement does not single out a cause either".to_owned(),
+        wrong_if: "that measurement does not identify a cause either".to_owned(),
     }
 }
 
@@ -399,7 +397,8 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     let sentence = match names.as_slice() {
         [one] => {
             format!(
-                "Cannot tell whether {one} is the cause: what shows it is not readable.{thread}"
+                "Cannot tell whether {one} is the cause: the data that shows it is not \
+                 readable.{thread}"
             )
         }
         _ => format!(
@@ -428,7 +427,7 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
     let between = match (copies >= 0.25, nameless >= 0.5) {
-        (true, _) => "copying and cache_misses apart: its copies may wait for memory",
+        (true, _) => "copying and cache_misses apart: its copies may be stalled on memory",
         (_, true) => "processing_cost and cache_misses apart: its functions have no names",
         _ => "processing_cost, cache_misses and false_sharing apart",
     };
@@ -457,8 +456,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (
             "whether it works or polls: no counter reports its packets",
-            "Find out how many packets it handles, by its own statistics, at two rates of \
-             load",
+            "Measure its packet rate at two offered loads, from its own statistics",
         ),
         (true, Some(_)) => (
             "whether it works or polls: the load did not vary, or there were too few samples",
@@ -468,8 +466,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
             "why packets were lost",
             match facts.is_unread("tracepoints") {
                 true => {
-                    "Watch for longer (-t 30s) as root, who may have drops counted by reason: \
-                     sudo linerate why"
+                    "Watch for longer (-t 30s) as root, which adds drop reasons: sudo linerate why"
                 }
                 false => "Watch for longer (-t 30s)",
             },

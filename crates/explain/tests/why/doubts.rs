@@ -73,7 +73,7 @@ fn segments_sent_again_are_not_nothing() {
     let few = server(&[("Tcp.OutSegs", 100_000), ("Tcp.RetransSegs", 100)]);
     assert_eq!(explain(&few)[0].cause, NothingWrong);
     let many = server(&[("Tcp.OutSegs", 95_000), ("Tcp.RetransSegs", 5_000)]);
-    assert_doubt(&many, "5000 segments again");
+    assert_doubt(&many, "retransmitted 5000 segments");
 }
 
 #[test]

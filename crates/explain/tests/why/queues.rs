@@ -117,7 +117,7 @@ fn relay(share: f64) -> Observation {
 }
 
 #[test]
-fn a_thread_that_always_has_input_does_not_poll_in_vain() {
+fn a_thread_that_always_has_input_has_no_empty_polls() {
     let finding = &explain(&relay(1.0))[0];
     assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
     // Sixty calls for a packet may be polling where input is rare.

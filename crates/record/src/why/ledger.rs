@@ -118,7 +118,7 @@ pub struct Place<'a> {
 }
 
 /// Reason for packets missing from a ring that only its owner can read.
-const IN_RING: &str = "no room in its ring";
+const IN_RING: &str = "receive ring full";
 
 impl PacketLedger {
     /// All losses, largest first; unaccounted packets are one of them.
@@ -158,7 +158,7 @@ fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
         row,
         packets,
         reason: IN_RING,
-        counter: "no counter outside the program: the difference",
+        counter: "by difference: no external counter",
         whose: Whose::Program,
     }))
 }

@@ -31,11 +31,10 @@ const SPECIFIC: &[Cause] = &[
     Cause::OneReceiveCpu,
 ];
 
-const FULL: &str = "with accounts off by a tenth, all of its time";
+const FULL: &str = "100 %, within the 10 % error of kernel accounts";
 const IN_KERNEL: &str = "two fifths of the time on a CPU";
 const A_TENTH: &str = "a tenth of the samples";
-const KERNEL_SAMPLES: &str =
-    "samples of the kernel: sysctl kernel.perf_event_paranoid=1, or as root";
+const KERNEL_SAMPLES: &str = "kernel samples: sysctl kernel.perf_event_paranoid=1, or as root";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -45,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
-            at_most(M::BytesPerPacket, 9000.0, "larger ones are copying"),
+            at_most(M::BytesPerPacket, 9000.0, "above that, copying dominates"),
             at_least(M::Datagrams, 1.0, "calls of a stream are those of its requests"),
             at_least(M::CallsPerPacket, 0.8, "a batch of one"),
         ],
@@ -92,8 +91,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Thread {thread} makes {calls_per_s} system calls per second for \
                    {bytes_per_call} bytes each, and spends {kernel} of its time on a CPU in the \
                    kernel.",
-        fix: "Collect data in a buffer of 16 KiB or more before it is written, and read as much at \
-              a time",
+        fix: "Read and write in blocks of 16 KiB or more",
         workaround: Some("MSG_MORE or TCP_CORK saves segments, but not calls"),
         wrong_if: "with 16 KiB per call, the rate rises by less than 20 %",
         measure: "system calls, by `strace -c -f -p PID`",
@@ -103,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Saturation, 0.6, "less does not matter"),
+            at_least(M::Saturation, 0.6, "below that, the effect is negligible"),
             at_least(M::Functions(Group::KernelCopy), 0.1, A_TENTH),
         ],
         symptoms: 2,
@@ -124,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::FaultsPerSecond, 2000.0, "at 3 us each, 0.6 % of a CPU"),
             at_least(M::FaultTime, 0.01, "a hundredth of a CPU, at the cheapest"),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -134,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
                    is constantly allocated from the kernel and returned.",
         fix: "Reuse memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
               pool, MAP_POPULATE",
-        workaround: Some("huge pages make a fault rarer by 512"),
+        workaround: Some("huge pages reduce faults by a factor of 512"),
         wrong_if: "with memory reused, minor faults of /proc/PID/stat fall and the rate does not \
                    rise",
         measure: "minor faults of /proc/PID/stat",
@@ -144,7 +142,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Saturation, 0.5, "less does not matter"),
+            at_least(M::Saturation, 0.5, "below that, the effect is negligible"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
             at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounts"),
         ],
@@ -152,13 +150,13 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Thread {thread} waits {lock_wait} of its time for locks of the kernel that \
-                   other threads hold: more threads do not raise the rate.",
+        sentence: "Thread {thread} waits {lock_wait} of its time for kernel locks held by other \
+                   threads: more threads do not raise the rate.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
-        measure: "waits for locks of the kernel, as root, or the rate with one thread",
+        measure: "waits for kernel locks, as root, or the rate with one thread",
     },
     Rule {
         cause: Cause::KernelLock,
@@ -171,8 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Waiting for a lock of the kernel takes {kernel_lock} of the time of thread \
-                   {thread}.",
+        sentence: "Waiting for kernel locks takes {kernel_lock} of the time of thread {thread}.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
         workaround: Some("fewer threads, which then contend less"),
@@ -189,16 +186,15 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::SleepsPerSecond,
                 1000.0,
-                "contention shows in short sleeps, idling in long",
+                "contention causes short sleeps, idling long ones",
             ),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Threads wait for a lock of the program: {futex} of their time in futex, in \
-                   short \
-                   sleeps.",
+        sentence: "Threads contend for a user-space lock: {futex} of their time asleep in futex, \
+                   in short sleeps.",
         fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, futex disappears and the rate falls by more than 20 %",
@@ -215,11 +211,11 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Locks of the program take {user_lock} of the time of thread {thread}.",
+        sentence: "User-space locks take {user_lock} of the time of thread {thread}.",
         fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
-        measure: "samples of the program",
+        measure: "user-mode samples",
     },
     Rule {
         cause: Cause::SoftwareCrypto,
@@ -249,7 +245,7 @@ pub(super) const RULES: &[Rule] = &[
               AES-GCM on CPUs with AES instructions, ChaCha20 on others",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
         wrong_if: "`openssl speed -evp aes-128-gcm` reaches 2 GB/s in the program's environment",
-        measure: "samples of the program",
+        measure: "user-mode samples",
     },
     Rule {
         cause: Cause::SoftwareCrypto,
@@ -259,12 +255,11 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::SoftwareCrypto), [0.3, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Ciphers in plain instructions take {soft_crypto} of the time of thread \
-                   {thread}.",
+        sentence: "Software ciphers take {soft_crypto} of the time of thread {thread}.",
         fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host)",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
         wrong_if: "the functions stay in the profile with the instructions available",
-        measure: "samples of the program",
+        measure: "user-mode samples",
     },
     Rule {
         cause: Cause::FirewallRules,
@@ -305,7 +300,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::FalselyShared, 0.1, A_TENTH),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -324,7 +319,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::CommonBytes, 0.1, A_TENTH),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
         ],
         symptoms: 0,
@@ -344,14 +339,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::WorkingSet, 1.0, "more than the last-level cache holds"),
             at_least(M::MemoryShare, 0.15, "a seventh of the time, visible in the rate"),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
         then_limited_by: Some("the instructions of the work"),
-        sentence: "Thread {thread} uses {working_set} or more, {over_cache} times the last-level \
-                   cache: {memory_share} of its samples hit lines seen only once.",
+        sentence: "The working set of thread {thread} is {working_set} or more, {over_cache} times \
+                   the last-level cache: {memory_share} of its samples hit lines seen only once.",
         fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused last in, first \
               out; smaller tables; prefetch",
         workaround: Some("huge pages, which save the misses of the TLB"),
@@ -378,8 +373,7 @@ pub(super) const RULES: &[Rule] = &[
                    cannot be distinguished.",
         fix: "Make the work per packet cheaper, or spread the packets over more threads",
         workaround: None,
-        wrong_if: "with half the load offered, the thread is still busy all the time (then it \
-                   polls)",
+        wrong_if: "with half the load offered, the thread is still 100 % busy (then it polls)",
         measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
     },
 ];

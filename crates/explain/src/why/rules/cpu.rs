@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
         gain: GainModel::TimeBack(ThreadState::Waiting),
-        then_limited_by: Some("what is offered, or the thread's own work"),
+        then_limited_by: Some("the offered load, or the thread's own work"),
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
                    time; {who}.{ring}",
         fix: "Keep others off CPU {cpu}: a cpuset or isolcpus={cpu}, and pin the thread there \
@@ -79,7 +79,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::TimeBack(ThreadState::Waiting),
-        then_limited_by: Some("what is offered, or the thread's own work"),
+        then_limited_by: Some("the offered load, or the thread's own work"),
         sentence: "Thread {thread} is interrupted {waits_per_s} times per second on CPU {cpu}, \
                    {mean_wait} at a time: {waiting} of its time; {who}.",
         fix: "Move timers and real-time threads off CPU {cpu} (taskset, nohz_full={cpu})",
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::TimeBack(ThreadState::Stolen),
-        then_limited_by: Some("what is offered, or the thread's own work"),
+        then_limited_by: Some("the offered load, or the thread's own work"),
         sentence: "The hypervisor did not run CPU {cpu} for {stolen} of the time, while thread \
                    {thread} wanted it.",
         fix: "Give the guest CPUs of its own on the host (CPU pinning, a dedicated instance type)",
@@ -147,7 +147,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::SingleThread,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::Busy, 0.85, "with accounts off by a tenth, all of its time"),
+            at_least(M::Busy, 0.85, "100 %, within the 10 % error of kernel accounts"),
             at_most(M::Waiting, 0.15, "more is contention"),
             at_most(M::WorkingThreads, 1.0, "the only thread that works"),
             at_least(M::IdleCpus, 0.3, "a third of a CPU to move work to"),

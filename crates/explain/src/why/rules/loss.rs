@@ -15,7 +15,7 @@ const LOST_SOURCE: &str = "counters read a moment apart differ by less";
 /// Lost time that is under half of the lost packets does not explain them.
 const HALF: &str = "lost time under half of the lost packets does not explain them";
 
-const FULL: &str = "with accounts off by a tenth, not all of its time";
+const FULL: &str = "below 100 %, within the 10 % error of kernel accounts";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -25,20 +25,20 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::RingLoss, LOST, LOST_SOURCE),
             at_most(M::WaitingPerLoss, 0.5, HALF),
             at_most(M::Throttled, 0.05, "more is a quota"),
-            at_most(M::Stolen, 0.05, "more is the host"),
+            at_most(M::Stolen, 0.05, "above that, the hypervisor is the cause"),
             at_most(M::Busy, 0.9, FULL),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::CpuContention, Cause::StolenCpu],
         gain: GainModel::LossRecovered(M::RingLoss),
-        then_limited_by: Some("what is offered"),
+        then_limited_by: Some("the offered load"),
         sentence: "{lost} packets ({lost_share}) overflowed the receive ring of {program}, \
                    although \
                    thread {thread} works {busy} of the time and waits {waiting}: bursts are longer \
                    than the ring.",
         fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a card",
-        workaround: Some("poll more often or in larger bursts; a smoother sender hides it"),
-        wrong_if: "with a ring four times as large, as many packets are lost",
+        workaround: Some("poll more often or in larger bursts; a smoother sender avoids it"),
+        wrong_if: "with a ring four times as large, the loss stays the same",
         measure: "`linerate why` for longer (-t 30s) measures how busy the thread is",
     },
     Rule {
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::OneReceiveCpu],
         gain: GainModel::LossRecovered(M::CardLoss),
-        then_limited_by: Some("what is offered"),
+        then_limited_by: Some("the offered load"),
         sentence: "The NIC of {interface} dropped {card_lost} packets for lack of ring entries, \
                    although the receiving CPU has time left.",
         fix: "ethtool -G {interface} rx 4096 (ethtool -g has its maximum)",
@@ -70,13 +70,13 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::UnreadSocket],
         gain: GainModel::LossRecovered(M::SocketLoss),
-        then_limited_by: Some("what is offered, or the thread that receives"),
+        then_limited_by: Some("the offered load, or the thread that receives"),
         sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
                    ({buffer}), although its thread {thread} sleeps \
                    {asleep_for_packets} of the time.",
         fix: "Raise SO_RCVBUF of the socket, and net.core.rmem_max if that caps it",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
-        wrong_if: "with a buffer four times as large, as many packets are dropped",
+        wrong_if: "with a buffer four times as large, the loss stays the same",
         measure: "drops of the socket by sock_diag",
     },
     Rule {
@@ -90,13 +90,13 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LossRecovered(M::SocketLoss),
-        then_limited_by: Some("what is offered, or the thread that receives"),
+        then_limited_by: Some("the offered load, or the thread that receives"),
         sentence: "{socket} is not read: its receive queue stayed {queue_full} full, and {drops} \
                    packets were dropped, while thread {thread} has time left.",
         fix: "Find out why it is not read (strace -f -T -p {tid} shows the calls); close a socket \
               that is not needed: SO_REUSEPORT and multicast give it packets, too",
         workaround: None,
-        wrong_if: "Recv-Q of `ss -uan` is far below the buffer at some readings",
+        wrong_if: "Recv-Q of `ss -uan` is far below the buffer at some reads",
         measure: "Recv-Q of `ss -uan`",
     },
     Rule {
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::CpuContention],
         gain: GainModel::UpToFullCpu,
-        then_limited_by: Some("what is offered, or the thread that accepts"),
+        then_limited_by: Some("the offered load, or the thread that accepts"),
         sentence: "{socket} dropped {drops} attempts to connect: its accept queue holds \
                    {accept_queue}, and overflows although thread {thread} has time left. A client \
                    tries again after a second.",
@@ -131,7 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossRecovered(M::BacklogLoss),
-        then_limited_by: Some("what is offered, or the CPU that receives"),
+        then_limited_by: Some("the offered load, or the CPU that receives"),
         sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets were dropped while \
                    the CPU had time left.",
         fix: "sysctl net.core.netdev_max_backlog=5000, and rps_cpus with more CPUs",
@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::ReceivedHere, 0.85, "all but a tenth and the error of accounts"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "a third of a CPU to receive on"),
-            at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
             at_most(M::CpuFunctions(Group::Firewall), 0.1, "more is the rules' time"),
         ],
         symptoms: 4,

@@ -24,7 +24,7 @@ const WINDOW: f64 = 8.0;
 const WINDOW_SOURCE: &str =
     "0.8 to 1 were measured with small buffers, 200 to 7000 with receivers that read slowly";
 const BUSY_BYTES: f64 = 1e6;
-const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s no offload is noticed";
+const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s offloads make no difference";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "At the receiver: do not set SO_RCVBUF, raise the maximum of net.ipv4.tcp_rmem; or \
               read faster",
         workaround: Some("parallel connections have a window each"),
-        wrong_if: "with a larger receive buffer, rwnd_limited of `ss -ti` stays",
+        wrong_if: "with a larger receive buffer, rwnd_limited of `ss -ti` does not fall",
         measure: "rwnd_limited of `ss -ti` at the sender",
     },
     Rule {
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
                    time.",
         fix: "Do not set SO_SNDBUF in the program; raise the maximum of net.ipv4.tcp_wmem",
         workaround: Some("parallel connections have a buffer each"),
-        wrong_if: "with a larger send buffer, sndbuf_limited of `ss -ti` stays",
+        wrong_if: "with a larger send buffer, sndbuf_limited of `ss -ti` does not fall",
         measure: "sndbuf_limited of `ss -ti`",
     },
     Rule {
@@ -107,15 +107,15 @@ pub(super) const RULES: &[Rule] = &[
                 0.005,
                 "at a round trip of 1 ms, TCP stays below 250 Mb/s (Mathis et al., 1997)",
             ),
-            at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
+            at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
             at_most(M::AppLimited, 0.5, "with nothing more to send, losses cost time, not rate"),
         ],
         symptoms: 0,
         explained_by: &[Cause::RateLimiter, Cause::BacklogOverflow, Cause::RingOverflow],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Some("the path, or the thread's CPU"),
-        sentence: "Segments are lost on the way: TCP sent {resent} of them again, and slows down \
-                   for each loss.{loss_place}",
+        sentence: "Segments are lost on the way: TCP retransmitted {resent} of them, and slows \
+                   down for each loss.{loss_place}",
         fix: "Find where they are dropped, from here to the receiver: tc -s qdisc (a full queue, a \
               policer), nft list ruleset, ip -s -s link and ethtool -S at both ends",
         workaround: Some("BBR (net.ipv4.tcp_congestion_control) slows down less for a loss"),
@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::NagleDelay,
         scope: Scope::Connections,
         conditions: &[
-            at_least(M::Held, 0.3, "the rest of the time is no limit then"),
+            at_least(M::Held, 0.3, "otherwise the wait is not the limit"),
             at_most(M::Demand, 0.7, "its threads have time"),
         ],
         symptoms: 0,
@@ -154,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the thread's CPU, or the path"),
         sentence: "The program limits connection {connection} to {pacing_limit} \
-                   (SO_MAX_PACING_RATE), and it is at {of_pacing_limit} of that.",
+                   (SO_MAX_PACING_RATE), and sends at {of_pacing_limit} of it.",
         fix: "Raise SO_MAX_PACING_RATE in the program, or do not set it",
         workaround: Some("parallel connections have a limit each"),
         wrong_if: "without the limit, the rate rises by less than 10 %; give --line if it is \
@@ -240,7 +240,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::TimerSleep,
         scope: Scope::Program,
         conditions: &[
-            at_least(M::AsleepIn(Wait::Timer), 0.3, "the rest of its time is no limit then"),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
             at_most(M::AsleepIn(Wait::Input), 0.3, "it does not wait for requests"),
             at_least(M::Answers, 1.0, "the peer it answers waits meanwhile"),
             at_least(M::SleepsPerPacket, 0.1, "a sleep for ten packets at most"),
@@ -271,14 +271,14 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_least(M::BytesPerSegment, 500.0, "the time per byte has to matter"),
             at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
-            at_least(M::Demand, 0.3, "less does not matter"),
+            at_least(M::Demand, 0.3, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::ChecksumTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("copying"),
-        sentence: "{interface} computes checksums in software, and therefore cuts segments there, \
-                   too: `tx` is off.",
+        sentence: "{interface} computes checksums in software, and therefore segments in software \
+                   as well: `tx` is off.",
         fix: "ethtool -K {interface} tx on tso on gso on",
         workaround: None,
         wrong_if: "with it on, the rate rises by less than 10 %, or csum_partial stays in the \
@@ -300,7 +300,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "ethtool -K IF rx on tx on, on the interface that the packets pass",
         workaround: None,
         wrong_if: "with offloads on, csum_partial stays in the profile",
-        measure: "samples of the kernel",
+        measure: "kernel samples",
     },
     Rule {
         cause: Cause::NoSegmentation,
@@ -311,13 +311,13 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_least(M::BytesPerSegment, 500.0, "short packets are not cut"),
             at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
-            at_least(M::Demand, 0.3, "less does not matter"),
+            at_least(M::Demand, 0.3, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[Cause::SoftwareChecksum],
         gain: GainModel::CostRemoved(M::SegmentTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("copying"),
-        sentence: "{interface} sends segments of {bytes_per_segment} bytes one by one: TCP \
+        sentence: "{interface} sends {bytes_per_segment}-byte segments individually: TCP \
                    segmentation offload is off.",
         fix: "ethtool -K {interface} tso on gso on, and gro on at the receiver",
         workaround: None,
@@ -330,7 +330,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ConnectionsPerSecond, 200.0, "at 50 us each, a hundredth of a CPU"),
             at_most(M::SegmentsPerConnection, 30.0, "a connection of few requests"),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
@@ -354,14 +354,14 @@ pub(super) const RULES: &[Rule] = &[
                 10.0,
                 "at 6 ms for a signature by RSA-4096, a twentieth of a CPU",
             ),
-            at_least(M::Demand, 0.5, "less does not matter"),
+            at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::CryptoLibrary, [0.5, 0.9, 1.0]),
         then_limited_by: Some("the requests themselves"),
-        sentence: "TLS handshakes: {crypto} of the time of thread {thread} is in libraries of \
-                   ciphers, with {connections} connections per second of few bytes each.",
+        sentence: "TLS handshakes: {crypto} of the time of thread {thread} is in cryptographic \
+                   libraries, with {connections} connections per second of few bytes each.",
         fix: "Keep connections open (keepalive), resume TLS sessions (tickets), and use an ECDSA \
               P-256 key: a signature by RSA-2048 takes some 25 times as long, by RSA-4096 some \
               200 times (openssl speed)",

@@ -29,10 +29,10 @@ fn row(
 
 pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
     let losses = [
-        loss(interface.rx_missed, "no room in the card", "rx_missed_errors", Whose::Shared),
-        loss(interface.rx_dropped, "dropped on receipt", "rx_dropped", Whose::Shared),
-        loss(interface.rx_errors, "received with errors", "rx_errors", Whose::Shared),
-        loss(interface.rx_no_handler, "no protocol took them", "rx_nohandler", Whose::Nobody),
+        loss(interface.rx_missed, "NIC receive ring full", "rx_missed_errors", Whose::Shared),
+        loss(interface.rx_dropped, "dropped on receive", "rx_dropped", Whose::Shared),
+        loss(interface.rx_errors, "receive errors", "rx_errors", Whose::Shared),
+        loss(interface.rx_no_handler, "no protocol handler", "rx_nohandler", Whose::Nobody),
     ];
     let losses = losses.into_iter().flatten().collect();
     let packets = Some(interface.rx_packets);
@@ -48,18 +48,18 @@ pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
     let losses: Vec<Loss> = counters
-        .filter_map(|(name, count)| loss(*count, "the driver's own counter", name, Whose::Nobody))
+        .filter_map(|(name, count)| loss(*count, "driver counter", name, Whose::Nobody))
         .collect();
     let driver = interface.driver.as_deref().unwrap_or("driver");
     let of = format!("{} ({driver})", interface.name);
-    let none = "ethtool -S; it does not count what it passes";
+    let none = "ethtool -S: delivered packets are not counted";
     (!losses.is_empty()).then(|| row(Layer::Driver, &of, None, none, losses))
 }
 
 pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
     let processed: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_processed).sum();
     let dropped: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
-    let losses = loss(dropped, "no room in the backlog", "softnet_stat, column 2", Whose::Shared);
+    let losses = loss(dropped, "backlog full", "softnet_stat, column 2", Whose::Shared);
     (processed + dropped > 0).then(|| {
         let counter = "softnet_stat, column 1: all interfaces";
         row(Layer::Backlog, "all CPUs", Some(processed), counter, losses.into_iter().collect())
@@ -71,14 +71,14 @@ const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 /// Protocol counters of packets that ended there.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
-    ("Ip.InHdrErrors", "wrong IP headers", Whose::Nobody),
+    ("Ip.InHdrErrors", "bad IP header", Whose::Nobody),
     ("Ip.InAddrErrors", "not for this machine", Whose::Nobody),
     ("Ip.OutNoRoutes", "no route", Whose::Nobody),
     ("Udp.NoPorts", "no socket at the port", Whose::Nobody),
-    ("Udp.InCsumErrors", "wrong checksum", Whose::Shared),
-    ("Udp.MemErrors", "no memory left for UDP", Whose::Shared),
-    (LISTEN_DROPS, "no room for a connection", Whose::Shared),
-    ("TcpExt.TCPBacklogDrop", "no room behind a locked socket", Whose::Shared),
+    ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
+    ("Udp.MemErrors", "UDP memory limit", Whose::Shared),
+    (LISTEN_DROPS, "listen queue full", Whose::Shared),
+    ("TcpExt.TCPBacklogDrop", "socket backlog full", Whose::Shared),
 ];
 
 pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
@@ -110,7 +110,7 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
         .filter_map(|event| {
             let reason = event.filter.as_deref()?;
             let counter = format!("skb:kfree_skb {reason}");
-            loss(event.count, "the kernel's reason", &counter, Whose::Nobody)
+            loss(event.count, "kernel drop reason", &counter, Whose::Nobody)
         })
         .collect()
 }
@@ -133,13 +133,13 @@ fn of_socket(socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", word(socket.kind), socket.local);
     let drops = socket.drops.unwrap_or(0);
     let reason = match socket.kind {
-        SocketKind::TcpListen => "connections: no room in its accept queue",
-        _ => "no room in its receive buffer",
+        SocketKind::TcpListen => "connections: accept queue full",
+        _ => "receive buffer full",
     };
     let losses = loss(drops, reason, "sock_diag drops", Whose::Program);
     let counter = match socket.drops {
-        Some(_) => "a socket does not count what it passes",
-        None => "only its owner can read what it lost",
+        Some(_) => "sockets do not count delivered packets",
+        None => "readable only by its owner",
     };
     row(Layer::Socket, &of, None, counter, losses.into_iter().collect())
 }
@@ -205,7 +205,7 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
         let counted = interface.qdiscs.iter().filter(|qdisc| qdisc.packets + qdisc.drops > 0);
         let row_of = |qdisc: &crate::why::QdiscCounts| {
             let of = format!("{} {} {}", interface.name, qdisc.kind, qdisc.handle);
-            let drops = loss(qdisc.drops, "dropped by the queue", "qdisc drops", Whose::Shared);
+            let drops = loss(qdisc.drops, "dropped by the qdisc", "qdisc drops", Whose::Shared);
             let counter = "qdisc packets: one may stand for several (GSO)";
             let losses = drops.into_iter().collect();
             row(Layer::Qdisc, of.trim_end(), Some(qdisc.packets), counter, losses)
@@ -217,8 +217,8 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
 
 pub(super) fn interface_tx(interface: &InterfaceCounts) -> LedgerRow {
     let losses = [
-        loss(interface.tx_dropped, "dropped when sending", "tx_dropped", Whose::Shared),
-        loss(interface.tx_errors, "errors when sending", "tx_errors", Whose::Shared),
+        loss(interface.tx_dropped, "dropped on transmit", "tx_dropped", Whose::Shared),
+        loss(interface.tx_errors, "transmit errors", "tx_errors", Whose::Shared),
     ];
     let losses = losses.into_iter().flatten().collect();
     row(Layer::InterfaceTx, &interface.name, Some(interface.tx_packets), "tx_packets", losses)
