@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles a program: samples with call chains of all its threads, processes and their
-//! descendants, over one window.
+//! Profiles a program: samples all its threads, processes and their descendants, with call chains,
+//! over one window.
 //!
 //! The kernel lets new threads and processes inherit the events, so that even short-lived ones are
 //! sampled, and it reports their mappings, so that functions are named after a program has exited.
@@ -35,7 +35,7 @@ pub struct ProfileRequest {
     pub window: Duration,
     /// Sampling rate of a running thread.
     pub rate: SampleRate,
-    /// Interface whose packets the costs are divided by.
+    /// Interface whose packet count the costs are divided by.
     pub interface: Option<String>,
     /// Classifies a function by its name and file.
     pub class_of: fn(&str, &str) -> CostClass,
@@ -46,14 +46,14 @@ pub struct ProfileRequest {
 pub enum ProfileTarget {
     /// These processes, with their descendants.
     Pids(Vec<u32>),
-    /// All processes whose name or executable has this name, with their descendants.
+    /// All processes with this name or executable name, with their descendants.
     Name(String),
     /// A command started here in its own process group, sampled from its first instruction. It is
     /// terminated after the window.
     Command(Vec<OsString>),
 }
 
-/// Number of slices of a window, and the shortest one.
+/// Number of slices per window, and the minimum slice length.
 const SLICES: u128 = 100;
 const SLICE_MIN: Duration = Duration::from_millis(10);
 /// Maximum interval between reads of the rings.
@@ -119,13 +119,13 @@ pub(crate) struct Program {
     family: Family,
     is_command: bool,
     interface: Option<String>,
-    /// Packets of the interface at the start and at present.
+    /// Packet counts of the interface at the start and now.
     packets: Option<[Counted; 2]>,
     ended: Option<String>,
     interrupted: bool,
 }
 
-/// Packets and bytes of an interface, received and sent.
+/// Packets and bytes that an interface received and sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     received: (u64, u64),
@@ -168,7 +168,7 @@ impl Program {
         })
     }
 
-    /// Reads data that is available only while the program exists: its name and its packets.
+    /// Reads data that are available only while the program exists: its name and its packet counts.
     fn count(&mut self, root: &Root, name: Option<&str>) {
         if let Some(name) = name.filter(|_| self.is_command) {
             name.clone_into(&mut self.name);
@@ -190,7 +190,7 @@ impl Program {
         true
     }
 
-    /// Packets in the window: received or sent, whichever are more.
+    /// Packets in the window: received or sent, whichever is more.
     fn packets(&self) -> Option<PacketCount> {
         let [first, last] = self.packets?;
         let grown = |of: fn(&Counted) -> (u64, u64)| {

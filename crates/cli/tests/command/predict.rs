@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tune --from`: predictions from a stored tuning without packets.
+//! `linerate tune --from`: predictions from a stored tuning, without packets.
 
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused, tuned};
 use linerate_record::tune::{Candidate, TuneReport};
@@ -66,7 +66,7 @@ fn a_record_of_run_is_refused_with_what_it_lacks() {
     let budget = folder.file("budget.json");
     answered(0, &["budget", "--clock", "2.5", "--record", &budget]);
     let refusal = refused(&["tune", "--from", &budget]);
-    assert!(refusal.contains("not a record of tune"), "{refusal}");
+    assert!(refusal.contains("not a tune record"), "{refusal}");
 }
 
 #[test]

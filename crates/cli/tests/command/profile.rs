@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate profile`: its record, its forms, and what it refuses.
+//! `linerate profile`: its record, its output formats, and rejected input.
 
 use crate::rig::{Folder, linerate, record, refused};
 use linerate_record::{Body, Scalar};
@@ -43,7 +43,7 @@ fn costs_are_per_packet_of_an_interface() {
     let packets = report.packets.as_ref().expect("lo was named");
     let cost = &report.functions[0].ns_per_packet;
     match packets.packets {
-        0 => assert_eq!(cost.reason.as_deref(), Some("the interface had no packets")),
+        0 => assert_eq!(cost.reason.as_deref(), Some("no packets on the interface")),
         n => {
             let all = report.cpu_s * 1e9 / n as f64;
             assert!(cost.as_number().is_some_and(|ns| ns > 0.0 && ns <= all), "{cost:?}");
@@ -89,7 +89,7 @@ fn what_cannot_be_sampled_is_refused_in_a_sentence() {
     let none = refused(&["profile", "-t", "200ms", "--period", "10000000000", "--", "sleep", "5"]);
     assert!(none.contains("no samples: sleep had "), "{none}");
     let none = refused(&["profile", "--iface", "no-such-if", "--", "sleep", "5"]);
-    assert!(none.contains("no interface 'no-such-if' here; there are "), "{none}");
+    assert!(none.contains("no interface 'no-such-if' here; available: "), "{none}");
     let thread = refused(&["profile", "--record", "/nonexistent/x.json", "--", "sleep", "5"]);
     assert!(thread.contains("/nonexistent/x.json"), "{thread}");
 }

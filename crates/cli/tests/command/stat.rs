@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat`: counted and missing events, exit statuses. The events available here are
-//! unknown: each has a count or a reason. No test asserts a time.
+//! `linerate stat`: counted and missing events, exit statuses. Which events are available depends
+//! on the machine: each has a count or a reason. No test asserts a time.
 
 mod destination;
 mod left_alone;
@@ -66,8 +66,8 @@ fn counted(status: i32, arguments: &[&str]) -> Record {
     record
 }
 
-/// The record obeys the schema; every event and metric is a named figure, and has a value or a
-/// reason.
+/// Asserts that the record obeys the schema, and that every event and metric is a named figure with
+/// a value or a reason.
 #[track_caller]
 fn assert_whole(record: &Record, json: &str) {
     let value: Value = serde_json::from_str(json).expect("JSON");
@@ -343,7 +343,7 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
     assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
 }
 
-/// As it is recommended for counts that repeat; without a `PATH`, too.
+/// As recommended for repeatable counts; also works without a `PATH`.
 #[test]
 fn a_simulation_needs_no_environment() {
     if !["/bin/valgrind", "/usr/bin/valgrind"].iter().any(|file| Path::new(file).exists()) {
@@ -399,7 +399,7 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
     for told in [
         "0 of 3 figures could be judged: no verdict",
         "not judged: no interval",
-        "the baseline is of a different target: `true`",
+        "the baseline measured a different target: `true`",
         r"counted     `sh -c $'exit 0\n'`",
     ] {
         assert!(done.stdout.contains(told), "{told}: {done:?}");
@@ -410,7 +410,7 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
         .output()
         .expect("the program starts");
     let text = String::from_utf8_lossy(&larger.stdout).replace("\n            ", " ");
-    assert!(text.contains("the environment of the baseline had "), "{text}");
+    assert!(text.contains("the baseline's environment had "), "{text}");
     assert!(text.contains("env -i"), "{text}");
     let own = ["--baseline", &kept, "--", "sh", "-c", "exit 3"];
     assert_eq!(stat(&own).status, Some(3), "the command's own");
@@ -419,10 +419,10 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
 #[test]
 fn reports_the_end_of_the_time_limit() {
     let text = answered(128 + 15, &["--time", "50ms", "--", "sleep", "60"]);
-    let ended = "\nended       killed by signal 15 (SIGTERM); the time given by --time was up: ";
+    let ended = "\nended       killed by signal 15 (SIGTERM); the --time limit was reached: ";
     assert!(text.contains(ended), "{text}");
     let report = answered(0, &["--time", "10ms", "--pid", &std::process::id().to_string()]);
-    assert!(report.contains("\nended       the time given by --time was up: "), "{report}");
+    assert!(report.contains("\nended       the --time limit was reached: "), "{report}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of functions that indicate a cause. Names are those of the kernel (6.1 to 6.18) and of
-//! libraries as Debian ships them, matched by prefix.
+//! Groups of functions that indicate a cause. The names are those of the kernel (6.1 to 6.18) and
+//! of libraries as shipped by Debian, matched by prefix.
 
 use linerate_record::why::FunctionTime;
 
@@ -9,15 +9,15 @@ use linerate_record::why::FunctionTime;
 pub enum Group {
     /// Kernel checksums.
     Checksum,
-    /// Copies between user and kernel.
+    /// Copies between user and kernel space.
     KernelCopy,
-    /// Copies in user space.
+    /// Copies within user space.
     UserCopy,
     /// Software segmentation.
     Segmentation,
     /// Page faults.
     PageFault,
-    /// Entering and leaving the kernel.
+    /// System call entry and exit.
     SystemCallEntry,
     /// Waiting for a kernel lock.
     KernelLock,
@@ -46,12 +46,12 @@ const SOFTWARE_CIPHERS: &[&str] = &[
 ];
 
 impl Group {
-    /// Whether these are kernel functions, which take kernel samples.
+    /// Whether these are kernel functions, which require kernel samples.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
 
-    /// Name prefixes of its functions.
+    /// Name prefixes of the group's functions.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Checksum => &[
@@ -125,7 +125,7 @@ impl Group {
     }
 }
 
-/// File name of kernel functions.
+/// File name used for kernel functions.
 const KERNEL: &str = "kernel";
 
 /// Crypto libraries.
@@ -138,7 +138,7 @@ pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     CRYPTO_LIBRARIES.iter().any(|library| file.starts_with(library))
 }
 
-/// Whether a function has no symbol: it is named by file and offset.
+/// Whether a function has no symbol: it is then named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
 }

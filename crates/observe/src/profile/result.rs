@@ -92,11 +92,11 @@ fn too_short(report: &ProfileReport) -> Option<Unread> {
     (due >= LEAST && missing > MISSING).then(|| Unread {
         what: "short_threads".to_owned(),
         reason: format!(
-            "{:.0} % of the CPU time has no samples: threads or processes that ended before their \
-             first one",
+            "{:.0} % of the CPU time has no samples: it went to threads or processes that ended \
+             before their first sample",
             100.0 * missing
         ),
-        fix: Some("linerate profile -F 10000  # samples of shorter ones".to_owned()),
+        fix: Some("linerate profile -F 10000  # also samples shorter-lived threads".to_owned()),
     })
 }
 
@@ -148,14 +148,14 @@ impl Shares {
     }
 
     fn cost(&self, share: &Figure) -> Figure {
-        const METHOD: &str = "share of the CPU time over packets of the interface";
+        const METHOD: &str = "share of the CPU time over the interface's packets";
         match self.ns_per_packet {
             Ok(ns) => share.scaled(ns, "ns/packet", METHOD),
             Err(reason) => Figure::absent("ns/packet", self.tier, METHOD, reason),
         }
     }
 
-    /// Adds the functions; returns the index of each by its number.
+    /// Adds the functions; returns each function's index by its number.
     fn functions(
         &self,
         report: &mut ProfileReport,
@@ -186,7 +186,7 @@ impl Shares {
         (0..).zip(order).map(|(at, number)| (number, at)).collect()
     }
 
-    /// Kinds of work with samples.
+    /// Kinds of work that have samples.
     fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
         let class_of = |number: u32| functions[indices[&number] as usize].class;
         let cost = |class: CostClass| {
@@ -206,7 +206,7 @@ impl Shares {
     }
 }
 
-/// Samples per function: by itself, and including its callees.
+/// Samples per function: its own, and including its callees.
 fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     let (mut own, mut with_callees) = (HashMap::new(), HashMap::new());
     for (_, spots, samples) in &resolved.chains {
@@ -214,7 +214,7 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
         if let Some(leaf) = functions.clone().next_back() {
             *own.entry(leaf).or_default() += samples;
         }
-        // One that calls itself is counted once.
+        // A recursive function is counted once.
         for function in functions.collect::<BTreeSet<u32>>() {
             *with_callees.entry(function).or_default() += samples;
         }
@@ -253,8 +253,8 @@ fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<
 /// CPU time per packet in nanoseconds.
 fn per_packet(packets: Option<&PacketCount>, cpu_s: f64) -> Result<f64, &'static str> {
     match packets {
-        None => Err("no interface to count packets on was given (--iface)"),
-        Some(counted) if counted.packets == 0 => Err("the interface had no packets"),
+        None => Err("no interface was given to count packets on (--iface)"),
+        Some(counted) if counted.packets == 0 => Err("no packets on the interface"),
         Some(counted) => Ok(cpu_s * 1e9 / counted.packets as f64),
     }
 }

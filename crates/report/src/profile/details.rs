@@ -58,7 +58,7 @@ fn threads(report: &ProfileReport, style: &Style) -> String {
     headed("Threads", &grid, style)
 }
 
-/// The call paths with the most samples, innermost function last.
+/// Formats the call paths with the most samples, innermost function last.
 fn paths(report: &ProfileReport, style: &Style) -> String {
     let mut nodes: Vec<usize> = (0..report.calls.len()).collect();
     nodes.retain(|&at| report.calls[at].samples > 0);

@@ -26,14 +26,14 @@ fn kernels_in_colour_and_narrow() {
     assert_golden("kernels-color.txt", &color, &kernels(&report(), Sizes::Distinct, &color));
 }
 
-/// One wrong routine, no core clock, rows without numbers, and malicious texts.
+/// One wrong routine, no core clock, rows without numbers, and malicious strings.
 #[test]
 fn kernels_that_could_not_be_timed() {
     let mut report = report();
     report.rows.retain(|row| row.size == Some(64) && row.state == State::Warm);
     for row in &mut report.rows {
         (row.cycles, row.bytes_per_cycle, row.of_bound) = (None, None, None);
-        row.reason = Some("the core clock moved by 14 %".to_owned());
+        row.reason = Some("the core clock changed by 14 %".to_owned());
         if row.variant == "smoltcp" {
             row.variant = "\x1b[2Jnamed to clear the screen, at length".to_owned();
             (row.ticks, row.reason) = (None, Some("stopped before its\nfirst round".to_owned()));
@@ -42,7 +42,7 @@ fn kernels_that_could_not_be_timed() {
     report.processor = None;
     report.cold = None;
     report.cycles_per_tick =
-        Figure::absent("cycles/tick", Tier::Sw, "by hand", "the core clock moved by 14 %");
+        Figure::absent("cycles/tick", Tier::Sw, "by hand", "the core clock changed by 14 %");
     report.wrong = vec![WrongResult {
         kernel: Kernel::CopyChecksum,
         variant: "avx2".to_owned(),
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// All sizes named by the user have a column, down to 40 columns of text.
+/// All sizes that the user named get a column, down to a text width of 40.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();
@@ -75,7 +75,7 @@ fn all_sizes_are_shown_where_all_are_wanted() {
         assert!(text.contains("byte") && !text.contains("1 bytes"), "{text}");
     }
     let narrow = kernels(&report, Sizes::Distinct, &Style { width: 60, ..PLAIN });
-    assert!(narrow.contains("not shown for lack of width: 8, "), "{narrow}");
+    assert!(narrow.contains("not shown, to fit the width: 8, "), "{narrow}");
 }
 
 fn sized(rows: &[Row], size: u64) -> Vec<Row> {
@@ -102,7 +102,7 @@ fn only_another_variant_that_is_surely_faster_is_to_be_called_by_name() {
     }
     let text = words(&unsure);
     assert!(!text.contains("call by name:"), "{text}");
-    assert!(text.contains("variant is more than 5 % faster with its whole interval"));
+    assert!(text.contains("variant is more than 5 % faster over its whole interval"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages that find nothing to do say why; one packet they work on is enough to say nothing.
+//! Stages that find nothing to do say why; a single packet to work on is enough to suppress the
+//! message.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Warning of a stage after `idle`, and after `busy` as well.
+/// Warning of a stage after the `idle` frame, and after the `busy` frame as well.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],
@@ -42,13 +43,13 @@ fn says_which_parameter_matches_no_packet() {
     let rules = [("rules", texts(&["permit tcp from any to any"]))];
     assert_eq!(
         idle_messages("filter", &rules, &udp(A, 1, B, 2, b""), Some(tcp(A, 1, B, 2, b""))),
-        [Some("`rules` has 1, none of which matches a packet".to_owned()), None]
+        [Some("`rules` has 1, but none matches any packet".to_owned()), None]
     );
     let none = idle_messages("filter", &[], &udp(A, 1, B, 2, b""), None);
     assert_eq!(none[0].as_deref(), Some("`rules` is empty"));
     let local = [("local", text("198.51.100.8"))];
     let [decap, _] = idle_messages("gre_decap", &local, &udp(A, 1, B, 2, b""), None);
-    assert_eq!(decap.as_deref(), Some("none is GRE to `local` = 198.51.100.8"));
+    assert_eq!(decap.as_deref(), Some("none is a GRE packet to `local` = 198.51.100.8"));
     let l3 = [("l4", Value::Bool(false))];
     let [verify, both] =
         idle_messages("verify", &l3, &tcp6(A6, B6, 1, b""), Some(udp(A, 1, B, 2, b"")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in folders, with and without the module.
+//! Synthetic machines in directories, with and without the module.
 
 use super::*;
 use linerate_counters::event::Class;
@@ -7,7 +7,7 @@ use linerate_linux::perf::{RAW, Selector};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// As the guest with a Cortex-A57 and two CPUs showed it, the second closed by perf.
+/// As read in a guest with a Cortex-A57 and two CPUs; perf has closed the second one.
 const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -62,7 +62,7 @@ fn a_closed_cpu_comes_with_what_opens_it() {
     let closed_at =
         |cpu, was_opened| explained(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
     let closed = closed_at(1, true);
-    assert!(closed.sentence.contains("CPU 1 without the module"), "{closed:?}");
+    assert!(closed.sentence.contains("CPU 1, bypassing the module"), "{closed:?}");
     let fix = "sudo rmmod pmu_user && sudo insmod pmu_user.ko user_only=1 \
                events=INST_RETIRED,0x11f";
     assert_eq!((closed.cause, closed.fix.as_deref()), (Cause::RegistersClosed, Some(fix)));
@@ -128,7 +128,7 @@ fn text_that_is_not_understood_is_named_with_its_line() {
     assert_eq!(examine(&around), Some(Err(explanation)));
 }
 
-/// This very processor, where it has no registers of the kind or they are closed: nothing is read.
+/// This actual processor, if it has no such registers or they are closed: nothing is read.
 #[test]
 fn without_the_module_the_reason_is_reported() {
     if Path::new("/").join(FILE).exists() {
@@ -138,7 +138,7 @@ fn without_the_module_the_reason_is_reported() {
     let (_root, around) = around(None);
     let explanation = not_loaded(&around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
-    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "exist on ARMv7" };
+    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "are available on ARMv7" };
     assert!(explanation.sentence.contains(wanted), "{explanation:?}");
     assert_eq!(explanation.fix.is_some(), CAN_BE_OPENED);
     assert_eq!(examine(&around), CAN_BE_OPENED.then_some(Err(explanation)));
@@ -154,14 +154,14 @@ fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
     assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");
 }
 
-/// Reasons of each kind that a command does something about.
+/// Reasons of each kind that a command can remedy.
 pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
     let refused = |why: RegisterRefusal| explained(TEXT, &why, &missing());
     vec![
         (Cause::RegistersClosed, refused(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
         (Cause::RegistersClosed, only_installed()),
         (Cause::RegistersClosed, not_built("6.1.0")),
-        (Cause::RegistersClosed, unreadable("access was disabled meanwhile")),
+        (Cause::RegistersClosed, unreadable("access was disabled in the meantime")),
         (Cause::RegistersClosed, refused(RegisterRefusal::Stopped { cpu: 0 })),
         (Cause::NotSelected, refused(RegisterRefusal::NotSelected { user_only: true })),
         (Cause::NotSelected, refused(RegisterRefusal::CountsKernelMode)),
