@@ -125,7 +125,10 @@ fn software_events_of_user_mode_only_are_marked_as_partial() {
     assert!(software.sentence.contains("migrations"), "{software:?}");
     assert_eq!(software.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
     let sw = tier(&report, Tier::Sw);
-    assert!(sw.works && sw.sentence.starts_with("clocks and user-mode page faults"), "{sw:?}");
+    assert!(
+        sw.works && sw.sentence.starts_with("kernel clock events, user-mode page faults"),
+        "{sw:?}"
+    );
     let Some(report) = examine_scripted(&synthetic(4, |_| None), usual()) else { return };
     assert_eq!(about(&report, "software_events").value.as_deref(), Some("counted"));
 }

@@ -142,8 +142,8 @@ fn the_strand_of_most_cycles_per_instruction_is_the_one_to_split() {
 fn bound_follows_the_rule_of_the_document() {
     let found = answer(&asked(&configuration_2()), "bound");
     assert_eq!(found.verdict, AnswerVerdict::Answered);
-    assert!(found.sentence.contains("PDSN_RX: by the processor's rule memory-bound"), "{found:?}");
-    assert!(found.sentence.contains("ATIF_TX: by the processor's rule compute-bound"));
+    assert!(found.sentence.contains("PDSN_RX: by the processor's rule, memory-bound"), "{found:?}");
+    assert!(found.sentence.contains("ATIF_TX: by the processor's rule, compute-bound"));
     assert!((value(&found, "PDSN_RX dc") - 62.0 * 0.023).abs() < 1e-9);
 }
 
@@ -186,7 +186,7 @@ fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
     let record = imported(vec![strand(0, "all", 1.2e9 / 390_625.0, 1.0, 1.0)]);
     let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "small-packets");
-    assert!(found.sentence.contains("300-byte frames"), "{found:?}");
+    assert!(found.sentence.contains("frames of 300 bytes"), "{found:?}");
     assert!((value(&found, "share of line rate at 64") - 84.0 / 320.0).abs() < 1e-9);
     assert_eq!(found.advice.len(), 2, "optimising is not enough: {found:?}");
     let asked = Inquiry { line_bits_per_s: Some(1e8), ..asked };

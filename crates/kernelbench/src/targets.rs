@@ -411,8 +411,8 @@ mod tests {
         let all = [aligned, cold];
         let asked = |share| target("selected", Rival::Bound, Reach::Speed(share));
         let missed = table(&[asked(0.6), asked(0.5)], &all);
-        let head =
-            "The core executed 6.0 independent additions per cycle before, 3.0 after, 3.0 to 6.0 ";
+        let head = "The core executed 6.0 independent additions per cycle before the first case, \
+                    3.0 after the last, 3.0 to 6.0 ";
         assert!(missed.starts_with(head), "{missed}");
         let reason =
             "- synthetic\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";

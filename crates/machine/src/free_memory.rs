@@ -232,7 +232,7 @@ mod tests {
         ]);
         let found = available(&root, FREE).unwrap();
         assert_eq!(found.bytes, 0);
-        assert!(found.reason.contains("control group"), "{found:?}");
+        assert!(found.reason.contains("cgroup"), "{found:?}");
     }
 
     #[test]

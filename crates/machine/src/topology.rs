@@ -293,7 +293,7 @@ mod tests {
         let topology = sys.topology(&(0..16).collect::<Vec<_>>());
         assert_eq!(topology.pick(5), [0, 8, 1, 9, 2]);
         let error = topology.cpus[0].package.as_ref().unwrap_err().to_string();
-        assert!(error.contains("physical_package_id: `-1` is not a number"), "{error}");
+        assert!(error.contains("physical_package_id: invalid number `-1`"), "{error}");
     }
 
     #[test]

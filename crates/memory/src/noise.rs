@@ -284,7 +284,7 @@ mod tests {
     fn unreported_values_are_not_zero() {
         let root = tempfile::tempdir().unwrap();
         let before = account(root.path(), "cpu0 100 0 0 100\n");
-        assert!(before.stolen().unwrap_err().contains("no account of processor 0"));
+        assert!(before.stolen().unwrap_err().contains("no usable line for CPU 0"));
         let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 0\n");
         assert!(before.stolen().unwrap_err().contains("0 ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");

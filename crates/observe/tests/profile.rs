@@ -169,7 +169,7 @@ fn a_program_that_does_nothing_has_no_profile() {
         profile(&request(own, 200, SampleRate::Nanoseconds(10_000_000_000)), &Watch::unattended());
     match found {
         Err(ObserveError::NotSampled { reason, .. }) => println!("SKIP: {reason}"),
-        Err(error) => assert!(error.to_string().starts_with("no samples: sleep had "), "{error}"),
+        Err(error) => assert!(error.to_string().starts_with("no samples: sleep used "), "{error}"),
         Ok(found) => panic!("{found:?}"),
     }
 }

@@ -430,8 +430,8 @@ mod tests {
         let text = Warning::NotIdle { share: 0.3456 }.to_string();
         assert_eq!(
             text,
-            "other programs used 34.6 % of the CPUs just before the measurement: stop other programs, or \
-             expect wide intervals"
+            "other programs used 34.6 % of the CPUs just before the measurement: \
+             stop other programs, or expect wide intervals"
         );
         let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
         assert!(text.contains("(CPUs 0, 4)"), "{text}");

@@ -303,8 +303,8 @@ mod tests {
     #[test]
     fn caches_are_named_by_the_largest_whole_unit() {
         let cache = |bytes, ways| shape(CacheShape { bytes, ways, line_bytes: 64 });
-        assert_eq!(cache(32 << 10, 8), "32 KiB, 8 ways, lines of 64");
-        assert_eq!(cache(32 << 20, 1), "32 MiB, 1 way, lines of 64");
-        assert_eq!(cache(1_310_720, 5), "1280 KiB, 5 ways, lines of 64");
+        assert_eq!(cache(32 << 10, 8), "32 KiB, 8 ways, 64-byte lines");
+        assert_eq!(cache(32 << 20, 1), "32 MiB, 1 way, 64-byte lines");
+        assert_eq!(cache(1_310_720, 5), "1280 KiB, 5 ways, 64-byte lines");
     }
 }

@@ -70,9 +70,12 @@ fn a_variable_with_a_value_that_its_option_does_not_take_is_refused() {
     for (name, expected) in [
         (
             "LINERATE_COLOR",
-            "linerate: invalid LINERATE_COLOR 'pink': set one of auto, always, never\n",
+            "linerate: invalid LINERATE_COLOR 'pink': expected one of auto, always, never\n",
         ),
-        ("LINERATE_FORMAT", "linerate: invalid LINERATE_FORMAT 'pink': set one of text, json, "),
+        (
+            "LINERATE_FORMAT",
+            "linerate: invalid LINERATE_FORMAT 'pink': expected one of text, json, ",
+        ),
     ] {
         let output = command(&["stages"]).env(name, "pink").output().expect("the program starts");
         let stderr = String::from_utf8_lossy(&output.stderr);

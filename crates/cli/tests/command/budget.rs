@@ -58,7 +58,7 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
     assert!((cycles - 67.2 * 3.0).abs() < 1e-9);
     assert_eq!(json["summary"]["instructions_per_packet"], Value::Null);
     let done = linerate(&["budget", "--clock", "3"]);
-    assert!(done.stdout.contains("give --ipc"), "{}", done.stdout);
+    assert!(done.stdout.contains("set --ipc"), "{}", done.stdout);
     assert!(done.stdout.contains("(clock from --clock; "), "{}", done.stdout);
     let done = linerate(&["budget", "--clock", "3", "--machine", "t1"]);
     assert!(done.stdout.contains("; the clock from --clock)"), "{}", done.stdout);
@@ -87,7 +87,7 @@ fn a_run_is_held_against_the_line() {
     assert!(found.holds_from_bytes > found.frame_bytes, "{found:?}");
     let plot = format!("{plots}/budget.svg");
     assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
-    let there = "its rate was measured on ";
+    let there = "the rate was measured on ";
     let done = linerate(&["budget", "--machine", "t2", "--from", &run]);
     assert!(done.stderr.contains(there) && done.status == Some(0), "{done:?}");
     for quiet in [&["--clock", "3", "--from", &run][..], &["--machine", "t2", "-q", "--from", &run]]

@@ -101,7 +101,7 @@ fn checksums_left_to_the_interface_are_computed() {
     let report = report(&["run", &file, "--json", "--audit"]);
     assert_eq!(report.input.expect("a capture was read").completed_checksums, 2);
     let checked = answered(0, &["run", &file, "--check"]);
-    assert!(checked.contains("checksums of 2 frames completed"), "{checked}");
+    assert!(checked.contains("checksums completed in 2 frames"), "{checked}");
     if is_installed() {
         let judgement = judge(&out);
         // Of the three TCP segments, the one with a wrong checksum keeps it.
@@ -151,7 +151,7 @@ fn reports_the_offset_of_damage_and_the_unread_rest() {
     assert!(said.contains(&format!("starting at byte {at}")), "{said}");
     let rest = folder.write("rest.toml", path(&capture, "allow_left_out = true", 1, &out));
     let checked = answered(0, &["run", &rest, "--check"]);
-    let expected = format!("unread: {unread} bytes from offset {at} on\n");
+    let expected = format!("unread: {unread} bytes, starting at offset {at}\n");
     assert!(checked.contains(&expected), "{checked}");
 }
 
@@ -188,7 +188,7 @@ fn captures_without_ethernet_headers_are_replayed() {
         let out = folder.file("out.pcap");
         let file = folder.write("path.toml", path(&capture, "", 8, &out));
         let checked = answered(0, &["run", "--check", &file]);
-        assert!(checked.contains("8 packets recorded without an Ethernet header"), "{checked}");
+        assert!(checked.contains("8 packets captured without one"), "{checked}");
         // 14 bytes of Ethernet header, 20 or 40 of IP header, 8 of UDP header, 50 or 40 of payload.
         assert!(checked.contains("8 packets of 94.5 bytes"), "{checked}");
         let report = report(&["run", &file, "--json", "--audit"]);

@@ -218,7 +218,7 @@ fn perf_and_vpp_are_recognised() {
     import(&file, &["--clock", "0.1", "--record", &record]);
     // 25 ticks at 0.1 GHz are 250 ns; packets arrive every 67.2 ns.
     let done = linerate(&ask);
-    assert!(done.status == Some(0) && done.stdout.contains("4 workers"), "{done:?}");
+    assert!(done.status == Some(0) && done.stdout.contains("this needs at least 4"), "{done:?}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn summary(args: &[&str]) -> Value {
 fn without_costs_it_says_how_to_get_them() {
     refused(
         &[EDGE],
-        &["no costs of the stages", "linerate run --record run.json", "--from run.json", "[costs]"],
+        &["no stage costs for", "linerate run --record run.json", "--from run.json", "[costs]"],
     );
     refused(&["--machine", "t1", EDGE], &["UltraSPARC T1", "[[costs.stages]]"]);
 }
@@ -88,7 +88,7 @@ fn a_run_is_planned_from() {
     );
     let other = folder.file("other.toml");
     std::fs::write(&other, PATH).expect("the folder can be written");
-    refused(&["--from", &run, &other], &["--from", "it used another path"]);
+    refused(&["--from", &run, &other], &["--from", "it used a different path"]);
     refused(&["--from", &plan, EDGE], &["the record has no packet costs"]);
     refused(&["--from", &plot, EDGE], &["plan.svg", "not JSON"]);
 }

@@ -316,7 +316,7 @@ fn reports_idle_states_and_mitigations() {
         "for f in /sys/devices/system/cpu/cpu*/cpuidle/state[12]/disable; do echo 1 | sudo tee $f; \
          done",
     );
-    server.says("mitigations", Verdict::Fact, "2 of 3 flaws, 1 open", "");
+    server.says("mitigations", Verdict::Fact, "2 of 3 vulnerabilities mitigated, 1 open", "");
     guest().is_silent_about("idle_states");
     guest().is_silent_about("mitigations");
 }

@@ -53,9 +53,9 @@ fn the_documents_table_is_refused() {
         }
     }
     let doubt = judgements[0][0].doubt.as_ref().unwrap();
-    let expected = "0.18 per load; a value less than 0.95 is impossible, because each load reads \
-         memory once; it is proportional to time, at 0.93 million to 1.46 million per second at \
-         all sizes, not to the loads";
+    let expected = "0.18 per load; less than 0.95 is impossible, because each load reads memory \
+         once; the count is proportional to time (0.93 million to 1.46 million per second at all \
+         sizes), not to loads";
     assert_eq!(doubt, expected);
 }
 

@@ -185,7 +185,7 @@ fn a_peer_is_called_as_the_others_are() {
 }
 
 #[test]
-#[should_panic(expected = "`selected` is a routine of kernel `checksum`, called as another")]
+#[should_panic(expected = "`selected` is a routine of kernel `checksum`, but was called")]
 fn a_routine_of_another_kernel_is_refused() {
     Routine::selected(Kernel::Checksum).fill(&mut [0; 4], 1);
 }

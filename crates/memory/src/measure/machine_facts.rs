@@ -207,7 +207,7 @@ mod tests {
         };
         assert_eq!(reason(128, true), "4 times the last-level cache, enough to reach memory");
         assert_eq!(reason(129, true), "no time to touch more memory");
-        assert_eq!(reason(32, false), "4 times 32 MiB, because the system states no cache");
+        assert_eq!(reason(32, false), "4 times 32 MiB, because the OS reports no cache");
     }
 
     #[test]

@@ -140,8 +140,8 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
 fn sections_and_keys() {
     assert_eq!(
         messages(""),
-        "1:1: [[stage]] is missing; it describes the processing of the packets, one section per \
-         stage, in order\n1:1: [source] is missing; it describes the source of the packets"
+        "1:1: [[stage]] is missing; it describes the stages that process the packets, one section \
+         each, in order\n1:1: [source] is missing; it describes the source of the packets"
     );
     after_good(SECTIONS_AND_KEYS);
     assert_eq!(
@@ -191,12 +191,12 @@ fn source() {
         (
             "kind = 'generator'\nsizes = [60, 3000]",
             "3:14: frames of 3000 bytes exceed buffer_bytes = 2048; raise buffer_bytes (at most \
-             65407) or make them shorter",
+             65407) or use shorter frames",
         ),
         (
             "kind = 'generator'\nbuffer_bytes = 1000",
             "3:16: frames of 1514 bytes exceed buffer_bytes = 1000; raise buffer_bytes (at most \
-             65407) or make them shorter",
+             65407) or use shorter frames",
         ),
         (
             "kind = 'generator'\nsizes = []",
@@ -225,7 +225,7 @@ fn registered_sources() {
         (
             "bytes = 3000",
             "4:9: frames of 3000 bytes exceed buffer_bytes = 2048; raise buffer_bytes (at most \
-             65407) or make them shorter",
+             65407) or use shorter frames",
         ),
         ("lost = 0.6", "4:8: 'lost' is 0.6; it must be from 0 to 0.5"),
         (

@@ -162,9 +162,9 @@ fn the_sentence_carries_the_figures() {
     assert_eq!(finding.limit, Limit::Processing);
     assert_eq!(
         finding.sentence,
-        "`stage1` limits the path: worker 1.0 is busy 100.0 % of its running time, and `stage1` \
-         takes 93 % of its 270 ticks per packet (tier sw); worker 0.0 before it is blocked 51.9 \
-         %; worker 2.0 behind it is starved 70.4 %"
+        "`stage1` is the bottleneck: worker 1.0 is busy for 100.0 % of its running time, and \
+         `stage1` takes 93 % of its 270 ticks per packet (tier sw); upstream worker 0.0 is blocked \
+         51.9 %; downstream worker 2.0 is starved 70.4 %"
     );
 }
 

@@ -186,8 +186,8 @@ fn costs_that_do_not_do_are_refused_by_name() {
     assert_eq!(from(&fewer, 4), Err(InputsError::OtherPath { stage: "stage2".to_owned() }));
     let mut other = case.world.path();
     other.stages[1].name = "other".to_owned();
-    let error = from(&other, 4).expect_err("it used another path").to_string();
-    assert!(error.contains("it used another path"), "{error}");
+    let error = from(&other, 4).expect_err("it used a different path").to_string();
+    assert!(error.contains("it used a different path"), "{error}");
     let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'a'\n[costs]\nfrom = 'a test'\n\
                 [[costs.stages]]\nname = 'a'\ninstructions = 100\n";
     let described = read_to_plan(text, "t", &[]).expect("a path");

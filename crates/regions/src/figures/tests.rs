@@ -221,8 +221,8 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     let many = verdicts(399);
     assert!(
         many[0].verdict.ends_with(
-            "less than ten times the 40100 ticks that measuring it and the 400 visits of nested \
-             regions costs; measure without the small nested regions"
+            "less than ten times the 40100 ticks of overhead for measuring it and the 400 visits \
+             to nested regions; measure without the small nested regions"
         ),
         "{}",
         many[0].verdict
@@ -352,7 +352,7 @@ fn counts_by_registers_say_so_and_are_the_threads_own_or_absent() {
     assert!(whole[2].1.starts_with("from entry"), "{whole:?}");
     for (disturb, reason) in [
         ((|_, node| node.add_left()) as fn(&Log, &Node), "left its CPU in 1 of 2 visits"),
-        (|_, node| node.add_long(), "in 1 of 2 visits the registers were not read"),
+        (|_, node| node.add_long(), "in 1 of 2 visits the registers went unread"),
         (|_, node| node.add_long(), "went unread for so long (67 ms)"),
     ] {
         let told = by_registers(disturb);

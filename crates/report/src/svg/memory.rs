@@ -95,7 +95,7 @@ fn description(report: &MemoryReport) -> String {
             quoted(&level.size_bytes, memory_size),
             ns(&level.latency_ns)
         ),
-        None => format!("{}, {} a load", level.name, ns(&level.latency_ns)),
+        None => format!("{}, {} per load", level.name, ns(&level.latency_ns)),
     };
     let levels: Vec<String> = report.levels.iter().map(level).collect();
     let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();

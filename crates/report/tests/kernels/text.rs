@@ -89,7 +89,7 @@ fn is_aligned(row: &Row, size: u64) -> bool {
 
 #[test]
 fn only_another_variant_that_is_surely_faster_is_to_be_called_by_name() {
-    let advice = "At a fixed size call by name: adc at 20 (10.7 % faster).";
+    let advice = "At a fixed size, call by name: adc at 20 (10.7 % faster).";
     assert!(words(&report()).contains(advice));
     let mut selected = report();
     for row in selected.rows.iter_mut().filter(|row| row.variant == "avx512vnni") {
@@ -166,6 +166,7 @@ fn the_widest_interval_is_named() {
     let row = report.rows.iter_mut().find(|row| row.variant == "sse2" && is_aligned(row, 64));
     let row = row.expect("it was timed");
     row.cycles_high = row.cycles.map(|cycles| cycles * 2.04);
-    let widest = "half within 1.5 %, the widest 104 %: sse2 of checksum, warm, aligned, at 64";
+    let widest =
+        "half are within 1.5 %, the widest is 104 %: sse2 of checksum, warm, aligned, at 64";
     assert!(words(&report).contains(widest));
 }

@@ -85,7 +85,7 @@ fn the_plot_says_what_it_shows() {
     let xml = Document::parse(&plot.svg).unwrap();
     let description = xml.descendants().find(|node| node.has_tag_name("desc")).unwrap();
     for part in [
-        "L2 up to 1.02 MiB (993 KiB to 1.06 MiB, 95 %), 3.8 ns (3.78 ns to 3.82 ns, 95 %) a load",
+        "L2 up to 1.02 MiB (993 KiB to 1.06 MiB, 95 %), 3.8 ns (3.78 ns to 3.82 ns, 95 %) per load",
         "memory, 98.3 ns",
         "L1 dTLB (base): 72 pages",
         "L2 dTLB (base): slower from 2230 pages",

@@ -284,7 +284,7 @@ mod tests {
         assert!(error("permit tcp from any port 9-8 to any").contains("N <= M"));
         assert!(error("permit tcp from any port 65536 to any").contains("65535"));
         assert!(error("permit any from any to any port 1").contains("only tcp and udp"));
-        assert!(error("permit any from 10.0.0.0/8 to ::/0").contains("together"));
+        assert!(error("permit any from 10.0.0.0/8 to ::/0").contains("matches both"));
         assert!(error("permit any from any to any log").contains("the end of the rule"));
     }
 }

@@ -33,8 +33,8 @@ fn says_which_parameter_matches_no_packet() {
         idle_messages("nat44", &inside, &udp(A, 1, B, 2, b""), Some(outbound)),
         [
             Some(
-                "`inside` = 192.168.0.0/16 matches none of their source addresses, `outside` = \
-                 198.51.100.8 none of their destinations"
+                "`inside` = 192.168.0.0/16 matches none of their source addresses, and `outside` \
+                 = 198.51.100.8 none of their destination addresses"
                     .to_owned()
             ),
             None

@@ -147,7 +147,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ("59\n", "59 0 0\n", "14 counts of 13 events"),
             ("721", "-1", "invalid count `-1`"),
             ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
-            ("Bcm ", "", "it has no Bcm"),
+            ("Bcm ", "", "the file has no Bcm"),
             ("Timerange", "Time", "the file has no start time"),
         ] {
             assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");

@@ -170,7 +170,10 @@ impl Geometry {
         let first = |kind: CacheKind| {
             let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
             caches.iter().find(fits).ok_or_else(|| GeometryError::Unreported {
-                reason: format!("the kernel reports no level-1 {kind:?} cache"),
+                reason: format!(
+                    "the kernel reports no level-1 {} cache",
+                    format!("{kind:?}").to_lowercase()
+                ),
             })
         };
         let (i1, d1) = (first(CacheKind::Instruction)?, first(CacheKind::Data)?);

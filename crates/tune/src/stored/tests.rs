@@ -146,7 +146,7 @@ fn names_what_the_record_lacks() {
     let lacking = |body: &Body| from_record(body, "x.json").expect_err("it lacks something");
     let run = lacking(&Body::Run(Box::new(baseline())));
     assert_eq!(run, Lacking::Run);
-    assert!(run.to_string().contains("the cost of a ring"), "{run}");
+    assert!(run.to_string().contains("ring and burst costs"), "{run}");
     let (_, report) = tuned();
     let none = TuneReport { calibration: None, ..report.clone() };
     assert_eq!(lacking(&body(&none)), Lacking::Calibration);

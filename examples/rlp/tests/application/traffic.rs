@@ -162,7 +162,7 @@ fn keys_that_make_no_sense_are_refused_with_what_to_write() {
         (
             "bytes = 3000",
             "frames of 3000 bytes exceed buffer_bytes = 2048; raise buffer_bytes (at most 65407) \
-             or make them shorter",
+             or use shorter frames",
         ),
         ("sessions = 0", "'sessions' is 0; it must be from 1 to 65536"),
         (

@@ -137,7 +137,7 @@ fn measured_sizes_replace_those_stated() {
 #[test]
 fn unreported_values_are_not_guessed() {
     let told = |caches: &[Cache]| Geometry::from_caches("x", caches).unwrap_err().to_string();
-    assert!(told(&[]).contains("no Instruction cache of level 1"), "{}", told(&[]));
+    assert!(told(&[]).contains("no level-1 instruction cache"), "{}", told(&[]));
     let mut silent = cache(1, CacheKind::Unified, 1 << 15, 8);
     silent.ways = Err(Error::File { path: "ways".to_owned(), reason: "gone".to_owned() });
     let error = told(&[silent]);
