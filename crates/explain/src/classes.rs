@@ -13,6 +13,8 @@ const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv
 /// A line of the list.
 struct Rule {
     class: CostClass,
+    /// The part of the kind that its functions are.
+    part: Option<&'static str>,
     file: File,
     patterns: Vec<Pattern>,
 }
@@ -34,10 +36,22 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| LIST.lines().filter_map(rul
 
 /// The kind of work of the function `name` of `file`.
 pub fn class_of(name: &str, file: &str) -> CostClass {
+    class_and_part(name, file).0
+}
+
+/// The kind of work of the function `name` of `file`, and which part of that kind, where the list
+/// has parts of it.
+pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str>) {
     let name = COMPILED.iter().fold(name, |name, end| name.split(end).next().unwrap_or(name));
     let holds = |rule: &&Rule| rule.file.holds(file) && rule.patterns.iter().any(|p| p.holds(name));
     let other = if file == KERNEL { CostClass::Kernel } else { CostClass::Program };
-    RULES.iter().find(holds).map_or(other, |rule| rule.class)
+    RULES.iter().find(holds).map_or((other, None), |rule| (rule.class, rule.part))
+}
+
+/// Whether the list has a file as a whole, as one of this kind: libraries of ciphers.
+pub fn is_whole_file(file: &str, class: CostClass) -> bool {
+    let is_named = |rule: &Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
+    RULES.iter().any(|rule| rule.class == class && is_named(rule))
 }
 
 impl File {
@@ -63,7 +77,9 @@ impl Pattern {
 /// A line of the list; `None` for a comment or an empty one.
 fn rule(line: &'static str) -> Option<Rule> {
     let mut words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
-    let class = words.next()?;
+    let kind = words.next()?;
+    let (class, part) =
+        kind.split_once('/').map_or((kind, None), |(kind, part)| (kind, Some(part)));
     let class = CostClass::ALL.into_iter().find(|one| one.name() == class)?;
     let file = match words.next()? {
         KERNEL => File::Kernel,
@@ -75,7 +91,7 @@ fn rule(line: &'static str) -> Option<Rule> {
         (Some(end), None) => Pattern::Ends(end),
         (None, None) => Pattern::Whole(word),
     };
-    Some(Rule { class, file, patterns: words.map(pattern).collect() })
+    Some(Rule { class, part, file, patterns: words.map(pattern).collect() })
 }
 
 #[cfg(test)]
