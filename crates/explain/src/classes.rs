@@ -68,10 +68,16 @@ impl Pattern {
     fn holds(&self, name: &str) -> bool {
         match self {
             Self::Whole(whole) => name == *whole,
-            Self::Begins(begin) => name.starts_with(begin),
+            Self::Begins(begin) => begins(name, begin),
             Self::Ends(end) => name.ends_with(end),
         }
     }
+}
+
+/// Whether a name begins so; `?` is any character.
+fn begins(name: &str, pattern: &str) -> bool {
+    let mut name = name.chars();
+    pattern.chars().all(|wanted| name.next().is_some_and(|c| wanted == '?' || wanted == c))
 }
 
 /// A line of the list; `None` for a comment or an empty one.
@@ -163,6 +169,10 @@ mod tests {
             ("eth_af_packet_tx", "librte_net_af_packet.so.23", Driver),
             ("pthread_spin_lock", "libc.so.6", Lock),
             ("tokio::runtime::scheduler::multi_thread::worker::Context::run", "proxy", Scheduler),
+            ("operator new(unsigned long)", "libstdc++.so.6", Allocation),
+            ("operator delete(void*, unsigned long)", "libstdc++.so.6", Allocation),
+            ("operator==(Route const&, Route const&)", "router", Program),
+            ("std::mutex::lock()", "router", Lock),
             ("main", "loops", Program),
             ("dpdk-testpmd+0x7cd00", "dpdk-testpmd", Program),
             // A name of the kernel means nothing in a program.

@@ -75,6 +75,7 @@ pub(super) fn report(
     let indices = shares.functions(&mut report, &resolved, request.class_of);
     report.classes = shares.classes(&report.functions, &indices);
     add_calls(&mut report, &resolved, &indices);
+    report.unread.extend(resolved.names.unread.iter().cloned());
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }

@@ -5,8 +5,10 @@
 //! Only the tables are read, and a name when it is asked for: a program may have hundreds of
 //! megabytes.
 
+mod mangling;
 mod unwinding;
 
+use mangling::demangled;
 use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, STT_FUNC};
 use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
@@ -55,7 +57,7 @@ pub(super) struct Function {
 
 /// Tables larger than this are not read: they would take longer than what they explain.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
-const MAX_NAME_BYTES: usize = 1024;
+const MAX_NAME_BYTES: usize = 4096;
 
 impl Functions {
     /// Reads the tables of an ELF file. `None` where it is not one, or a damaged one.
@@ -107,14 +109,6 @@ impl Functions {
         let holds = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.bytes;
         let segment = self.segments.iter().find(holds)?;
         Some(segment.offset.wrapping_add(address - segment.address))
-    }
-}
-
-/// A name of Rust without the hash behind it; others as they are.
-pub(super) fn demangled(name: &str) -> String {
-    match rustc_demangle::try_demangle(name) {
-        Ok(readable) => format!("{readable:#}"),
-        Err(_) => name.to_owned(),
     }
 }
 

@@ -6,13 +6,18 @@
 //! are opened then, because their process may end, and read when the window is over, because tables
 //! of functions take longer than samples.
 
+mod files;
+mod jit;
+
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
 use super::maps::{self, BYTES_BEFORE, INSTRUCTION_BYTES, Mapping, Mappings, Memory};
 use super::polling::Place;
+use jit::PerfMap;
+use linerate_record::why::Unread;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 /// A function of a process or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +34,10 @@ const PLACE_BYTES: u64 = 64;
 const MAX_FILES: usize = 256;
 /// The file of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
+/// The file of functions that a program made while it ran, and named itself.
+const JIT: &str = "[jit]";
+/// The name and the file of those that it did not name.
+const ANONYMOUS: &str = "[anon]";
 
 /// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +45,8 @@ enum Region {
     Kernel,
     /// Symbols of the files seen, by number.
     File(u32),
+    /// Code that a program made, by number; the position is its address.
+    Generated(u32),
     /// Something without functions, by number: `[vdso]`.
     Named(u32),
 }
@@ -49,7 +60,8 @@ pub(crate) struct Spots {
     spots: Vec<(Region, u64)>,
     numbers: HashMap<(Region, u64), u32>,
     processes: HashMap<u32, Process>,
-    files: Vec<(String, Option<File>)>,
+    files: Vec<MappedFile>,
+    generated: Vec<Generated>,
     /// By device and inode.
     file_numbers: HashMap<(String, u64), u32>,
     names: Vec<FunctionName>,
@@ -65,11 +77,29 @@ impl Default for Spots {
             numbers: HashMap::new(),
             processes: HashMap::new(),
             files: Vec::new(),
+            generated: Vec::new(),
             file_numbers: HashMap::new(),
             names: Vec::new(),
             shared_numbers: HashMap::new(),
         }
     }
+}
+
+/// A file with code.
+#[derive(Debug)]
+struct MappedFile {
+    name: String,
+    path: String,
+    /// The file, or why it cannot be read.
+    file: Result<File, String>,
+}
+
+/// The code that a program made while it ran.
+#[derive(Debug)]
+struct Generated {
+    pid: u32,
+    /// Its perf map file, once it is there.
+    map: Option<File>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +109,8 @@ struct Process {
     is_fresh: bool,
     /// Spots of addresses that were met.
     spots: HashMap<u64, u32>,
+    /// The number of the code that it made.
+    generated: Option<u32>,
 }
 
 impl Spots {
@@ -117,6 +149,18 @@ impl Spots {
     /// Lets mappings be read again where an address is in none of those known.
     pub(crate) fn begin_slice(&mut self) {
         self.processes.values_mut().for_each(|process| process.is_fresh = false);
+        self.open_perf_maps();
+    }
+
+    /// Opens perf map files that were not there yet, of processes that still run the same program.
+    fn open_perf_maps(&mut self) {
+        for (number, generated) in self.generated.iter_mut().enumerate() {
+            let process = self.processes.get(&generated.pid);
+            let is_same = process.is_some_and(|now| now.generated == Some(number as u32));
+            if generated.map.is_none() && is_same {
+                generated.map = jit::open(generated.pid);
+            }
+        }
     }
 
     /// Reads what a process has mapped, while it is there.
@@ -138,6 +182,10 @@ impl Spots {
         }
         let spot = match maps::find(&process.mappings.code, address).cloned() {
             None => self.named("[unknown]", "[unknown]"),
+            Some(mapping) if self.is_generated(pid, &mapping) => {
+                let generated = self.generated(pid);
+                self.number(Region::Generated(generated), address)
+            }
             Some(mapping) if mapping.name().starts_with('[') => {
                 self.named(mapping.name(), mapping.name())
             }
@@ -158,7 +206,7 @@ impl Spots {
             return None;
         }
         let number = self.file(pid, &mapping);
-        let file = self.files[number as usize].1.as_ref()?;
+        let file = self.files[number as usize].file.as_ref().ok()?;
         let offset = address - mapping.start + mapping.offset;
         let before = (offset as usize).min(BYTES_BEFORE);
         let mut bytes = vec![0; before + INSTRUCTION_BYTES];
@@ -196,8 +244,29 @@ impl Spots {
         let key = (mapping.device.clone(), mapping.inode);
         let number = *self.file_numbers.entry(key).or_insert(next);
         if number == next {
-            let file = open(pid, mapping).filter(|_| self.files.len() < MAX_FILES);
-            self.files.push((mapping.name().to_owned(), file));
+            let file = match self.files.len() < MAX_FILES {
+                true => files::open(pid, mapping),
+                false => Err(format!("there are more than {MAX_FILES} files")),
+            };
+            let (name, path) = (mapping.name().to_owned(), mapping.path.clone());
+            self.files.push(MappedFile { name, path, file });
+        }
+        number
+    }
+
+    /// Whether a program made the code of a mapping while it ran.
+    fn is_generated(&self, pid: u32, mapping: &Mapping) -> bool {
+        let is_known = self.file_numbers.contains_key(&(mapping.device.clone(), mapping.inode));
+        !is_known && files::is_generated(pid, mapping)
+    }
+
+    /// The number of the code that a process made.
+    fn generated(&mut self, pid: u32) -> u32 {
+        let next = self.generated.len() as u32;
+        let process = self.processes.entry(pid).or_default();
+        let number = *process.generated.get_or_insert(next);
+        if number == next {
+            self.generated.push(Generated { pid, map: jit::open(pid) });
         }
         number
     }
@@ -212,23 +281,53 @@ impl Spots {
         number
     }
 
+    /// What has no names, and why. Only files that were sampled are opened.
+    fn unread(&self) -> Vec<Unread> {
+        let of_file = |one: &MappedFile| {
+            let reason = one.file.as_ref().err()?;
+            Some(Unread {
+                what: "names".to_owned(),
+                reason: format!("functions of {} have no names: {reason}", one.path),
+                fix: Some("as root: deleted files and those of containers can be read".to_owned()),
+            })
+        };
+        let of_process = |one: &Generated| {
+            let pid = one.pid;
+            one.map.is_none().then(|| Unread {
+                what: "names".to_owned(),
+                reason: format!(
+                    "code that process {pid} made has no names: no perf map file in /tmp"
+                ),
+                fix: Some(
+                    "node --perf-basic-prof, python3 -X perf, jcmd PID Compiler.perfmap".to_owned(),
+                ),
+            })
+        };
+        let files = self.files.iter().filter_map(of_file);
+        files.chain(self.generated.iter().filter_map(of_process)).collect()
+    }
+
     /// The functions and places of all spots, once the window is over.
-    pub(crate) fn resolve(self) -> Names {
+    pub(crate) fn resolve(mut self) -> Names {
+        self.open_perf_maps();
         let of_kernel = self.spots.iter().filter(|(region, _)| *region == Region::Kernel);
         let grain = self.grain;
         let addresses = of_kernel.map(|(_, position)| last_byte(*position, grain)).collect();
         let kernel = kernel_symbols(addresses);
-        let mut files: Vec<(String, Option<Functions>)> = Vec::new();
-        for (name, file) in self.files {
-            files.push((name, file.and_then(Functions::read)));
-        }
-        let mut names = Names::default();
+        let mut names = Names { unread: self.unread(), ..Names::default() };
+        let of_file = |one: MappedFile| (one.name, one.file.ok().and_then(Functions::read));
+        let files: Vec<_> = self.files.into_iter().map(of_file).collect();
+        let of_map = |one: Generated| one.map.map(PerfMap::read);
+        let maps: Vec<_> = self.generated.into_iter().map(of_map).collect();
         let mut place_numbers = HashMap::new();
         let mut function_numbers = HashMap::new();
         for (region, position) in self.spots {
             let (name, offset) = match region {
                 Region::Kernel => kernel_function(&kernel, position, grain),
                 Region::File(number) => user_function(&files[number as usize], position, grain),
+                Region::Generated(number) => {
+                    generated_function(maps[number as usize].as_ref(), position, grain)
+                }
                 Region::Named(number) => (self.names[number as usize].clone(), 0),
             };
             let is_kernel = name.file == KERNEL;
@@ -251,6 +350,8 @@ impl Spots {
 /// Functions and places by number.
 #[derive(Default)]
 pub(crate) struct Names {
+    /// What has no names, and why.
+    pub unread: Vec<Unread>,
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
     /// The place of each spot.
@@ -308,11 +409,22 @@ fn user_function(
     (FunctionName { name, file: file.clone() }, address.unwrap_or(offset).saturating_sub(start))
 }
 
+/// The name of a function that a program made, and how far into it `address` is.
+fn generated_function(map: Option<&PerfMap>, address: u64, grain: u64) -> (FunctionName, u64) {
+    let found =
+        map.and_then(|map| map.find(address).or_else(|| map.find(last_byte(address, grain))));
+    let (start, name, file) = match found {
+        Some((start, name)) => (start, name, JIT),
+        None => (address, ANONYMOUS.to_owned(), ANONYMOUS),
+    };
+    (FunctionName { name, file: file.to_owned() }, address.saturating_sub(start))
+}
+
 impl Process {
     fn read(pid: u32) -> Self {
         let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
-        Self { mappings, is_fresh: true, spots: HashMap::new() }
+        Self { mappings, is_fresh: true, ..Self::default() }
     }
 
     /// Reads the mappings again; those known stay where the process has ended meanwhile.
@@ -320,22 +432,7 @@ impl Process {
         let now = Self::read(pid);
         match now.mappings.code.is_empty() {
             true => self.is_fresh = true,
-            false => *self = now,
+            false => *self = Self { generated: self.generated, ..now },
         }
     }
-}
-
-/// The file of a mapping, as its process sees it: the mapped one itself, also where another has its
-/// name now; else the one of that name, if it is the same.
-fn open(pid: u32, mapping: &Mapping) -> Option<File> {
-    let Mapping { start, end, .. } = mapping;
-    let itself = File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    if let Ok(file) = itself {
-        return Some(file);
-    }
-    let of_process = File::open(format!("/proc/{pid}/root{}", mapping.path));
-    // Of a process that has ended, the file is still there as a rule.
-    let file = of_process.or_else(|_| File::open(&mapping.path)).ok()?;
-    let is_it = |meta: std::fs::Metadata| meta.ino() == mapping.inode && meta.is_file();
-    file.metadata().is_ok_and(is_it).then_some(file)
 }
