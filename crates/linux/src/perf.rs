@@ -162,7 +162,8 @@ pub(crate) struct Attributes {
     branch_sample_type: u64,
     /// Mask of the user-mode registers that a sample carries.
     pub(crate) sample_registers: u64,
-    sample_stack_bytes: u32,
+    /// Bytes of the user-mode stack that a sample carries.
+    pub(crate) sample_stack_bytes: u32,
     clock: i32,
 }
 

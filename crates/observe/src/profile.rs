@@ -5,9 +5,15 @@
 //! The kernel follows threads and processes itself, so that none is missed however short it lives,
 //! and it reports what they map, so that names are found of programs that have ended.
 
+mod call_graph;
 mod events;
 mod result;
 mod stacks;
+#[cfg(target_arch = "x86_64")]
+mod unwind;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "profile/not_unwound.rs"]
+mod unwind;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
@@ -24,6 +30,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+pub use call_graph::{CallGraph, STACK_BYTES};
 pub use events::SampleRate;
 
 /// What to sample, how long, and how often.
@@ -35,6 +42,8 @@ pub struct ProfileRequest {
     pub window: Duration,
     /// How often a running thread is sampled.
     pub rate: SampleRate,
+    /// How callers are found.
+    pub call_graph: CallGraph,
     /// The interface whose packets costs are divided by.
     pub interface: Option<String>,
     /// The kind of work of a function, by its name and file.
@@ -56,8 +65,9 @@ pub enum ProfileTarget {
 /// Slices of a window, and the shortest one.
 const SLICES: u128 = 100;
 const SLICE_MIN: Duration = Duration::from_millis(10);
-/// Longest time between two readings of the rings.
+/// Longest time between two readings of the rings, and of those with copies of stacks.
 const TICK: Duration = Duration::from_millis(25);
+const STACK_TICK: Duration = Duration::from_millis(10);
 
 /// Samples `request.target` for `request.window`, or until `watch` stops it or all of its processes
 /// have ended.
@@ -83,7 +93,9 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         check(root, pid)?;
     }
     let mut program = Program::new(root, request, &pids)?;
-    let mut events = Events::open(root, &program.family.pids, request.rate)?;
+    let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
+    let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
+    let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
     let mut stacks = Stacks::new(&program.family.pids);
     let mut running = waiting.map(Waiting::start).transpose()?;
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
@@ -92,7 +104,7 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         let ends_ns = began_ns + (request.window * slice / slices).as_nanos() as u64;
         while !watch.is_stopped() && monotonic_ns() < ends_ns {
             let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
-            linerate_linux::child::sleep(left.min(TICK));
+            linerate_linux::child::sleep(left.min(tick));
             events.drain(|item| stacks.take(item));
         }
         stacks.end_slice(&mut events);

@@ -8,7 +8,7 @@
 
 mod accesses;
 mod cpus;
-mod functions;
+pub(crate) mod functions;
 mod kernel;
 pub(crate) mod maps;
 pub(crate) mod names;
@@ -51,7 +51,7 @@ const MAX_THREADS: usize = 64;
 const MAX_WITH_REGISTERS: usize = 8;
 /// Bytes of a sample in the ring, and of the registers with it.
 const SAMPLE_BYTES: u64 = 40;
-const REGISTERS_BYTES: u64 = 136;
+const REGISTERS_BYTES: u64 = 144;
 /// The longest slice whose samples the ring must hold, seconds; with registers, half of it, as a
 /// user may not lock much memory.
 const MAX_SLICE_S: u64 = 1;
@@ -161,7 +161,7 @@ impl Sampler {
         let request =
             |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
         let has_registers = accesses::IS_POSSIBLE && self.threads.len() < MAX_WITH_REGISTERS;
-        let fields = Fields { is_raw: false, has_registers, has_chain: false };
+        let fields = Fields { has_registers, ..Fields::default() };
         let sampling = Sampling { period: self.period_ns, fields, skips_idle: false };
         let mut refused = None;
         let mut opened = Err(OpenError { errno: linerate_linux::errno::EACCES });

@@ -3,7 +3,7 @@
 //! of code made while it ran, of another root and PID namespace.
 
 use linerate_observe::ObserveError;
-use linerate_observe::profile::{ProfileRequest, ProfileTarget, SampleRate, profile};
+use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use std::ffi::OsString;
@@ -66,7 +66,14 @@ fn build(source: &str, to: &Path, is_static: bool) -> Option<PathBuf> {
 fn profiled(target: ProfileTarget) -> Option<ProfileReport> {
     let (window, rate) = (Duration::from_millis(700), SampleRate::PerSecond(1999));
     let class_of = |_: &str, _: &str| CostClass::Program;
-    let request = ProfileRequest { target, window, rate, interface: None, class_of };
+    let request = ProfileRequest {
+        target,
+        window,
+        rate,
+        call_graph: CallGraph::Auto,
+        interface: None,
+        class_of,
+    };
     match profile(&request, &Watch::unattended()) {
         Ok(profile) => Some(profile),
         Err(ObserveError::NotSampled { reason, .. }) => {

@@ -73,6 +73,13 @@ pub struct SamplingMethod {
     pub has_kernel: bool,
     /// Parts of the window whose samples were counted apart: the samples of each interval.
     pub slices: u32,
+    /// Bytes of the stack that each sample carried, from which callers were found by `.eh_frame`;
+    /// `null` where they were found by frame pointers.
+    pub stack_bytes: Option<u32>,
+    /// Samples whose call chain ends before the first function of its thread: the stack was deeper
+    /// than its copy, or rows of unwinding are missing. `null` with frame pointers, which do not
+    /// say.
+    pub incomplete_chains: Option<u64>,
 }
 
 /// A sampled thread.

@@ -49,6 +49,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
         three_digits(cpus)
     );
     text += &line("CPU time", &on_cpu, style);
+    text += &line("callers", &callers(report), style);
     text += &line("work", &classes(report), style);
     if let Some(packets) = &report.packets {
         let each = report.cpu_s * 1e9 / packets.packets.max(1) as f64;
@@ -86,6 +87,20 @@ fn sampled(report: &ProfileReport) -> String {
         count(report.samples),
         method.event,
         significant(method.rate_hz)
+    )
+}
+
+/// How callers were found, and how many chains lack some.
+fn callers(report: &ProfileReport) -> String {
+    let Some(bytes) = report.sampling.stack_bytes else {
+        return "by frame pointers; code without them hides its callers (--call-graph dwarf)"
+            .to_owned();
+    };
+    let cut = report.sampling.incomplete_chains.unwrap_or(0) as f64 / report.samples.max(1) as f64;
+    format!(
+        "by .eh_frame, from {} bytes of stack with each sample; {} % of the chains are incomplete",
+        count(u64::from(bytes)),
+        percent(cut)
     )
 }
 

@@ -9,7 +9,7 @@ use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
 use linerate_linux::errno::{EACCES, EPERM, ESRCH};
 use linerate_linux::perf::{Event, HARDWARE, OpenError, Request, Selector, Target};
-use linerate_linux::sample::{CHAINS, Change, Every, Record, Ring, open_chains};
+use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::why::Unread;
@@ -37,6 +37,9 @@ impl SampleRate {
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
 /// Pages of a ring, at most: with its first page, what a user may lock for each CPU.
 const RING_PAGES: usize = 128;
+/// Pages of a ring with copies of stacks, at most, and of all rings together.
+const STACK_RING_PAGES: usize = 1024;
+const ALL_STACK_PAGES: usize = 8192;
 /// Files that are left to everything but events.
 const OTHER_FILES: u64 = 400;
 /// The share by which the time between samples varies, so that none runs in step with the program.
@@ -48,6 +51,9 @@ pub(super) struct Events {
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
+    /// Bytes of the stack in a sample.
+    stack_bytes: u32,
+    cpus: usize,
     lost: u64,
     random: Random,
     unread: Vec<Unread>,
@@ -94,7 +100,7 @@ pub(super) struct Item {
 pub(super) enum What {
     /// A sample of a thread: the call chain, the function that ran first, each with whether it is
     /// the kernel's.
-    Sample { tid: u32, chain: Vec<(u64, bool)> },
+    Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
     /// Code was mapped.
     Mapped(Mapping),
     /// A thread was named; by execve(2), its process begins another program.
@@ -103,14 +109,27 @@ pub(super) enum What {
     Started { parent: u32 },
 }
 
+/// What callers in user mode are found from: registers, and a copy of the stack.
+pub(super) struct UserState {
+    pub(super) registers: Registers,
+    pub(super) ip: u64,
+    pub(super) stack: Vec<u8>,
+}
+
 impl Events {
     /// Opens the events of all threads of `pids`, on every CPU that is online.
-    pub(super) fn open(root: &Root, pids: &[u32], rate: SampleRate) -> Result<Self, ObserveError> {
+    pub(super) fn open(
+        root: &Root,
+        pids: &[u32],
+        rate: SampleRate,
+        stack_bytes: u32,
+    ) -> Result<Self, ObserveError> {
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_else(|| vec![0]);
         let threads = threads(root, pids);
         let most = linerate_linux::raise_open_files().saturating_sub(OTHER_FILES);
         let most = (most as usize / cpus.len().max(1)).max(1);
-        let mut events = Self::choose(&threads, cpus[0], rate)?;
+        let mut events = Self::choose(&threads, cpus[0], rate, stack_bytes)?;
+        events.cpus = cpus.len();
         if threads.len() > most {
             events.unread.push(too_many(threads.len() - most));
         }
@@ -119,7 +138,8 @@ impl Events {
             for (at, &cpu) in cpus.iter().enumerate() {
                 let (request, every) = (events.kind.request(), events.kind.every(rate));
                 // A thread that has ended is no news.
-                let Ok(event) = open_chains(&request, every, tid, cpu) else { break };
+                let opened = open_chains(&request, every, stack_bytes, (tid, cpu));
+                let Ok(event) = opened else { break };
                 of_thread.push(events.connect(at, event)?);
             }
             events.threads.push(of_thread);
@@ -128,7 +148,12 @@ impl Events {
     }
 
     /// Chooses what is sampled, by what the kernel allows for the first thread that is there.
-    fn choose(threads: &[u32], cpu: u32, rate: SampleRate) -> Result<Self, ObserveError> {
+    fn choose(
+        threads: &[u32],
+        cpu: u32,
+        rate: SampleRate,
+        stack_bytes: u32,
+    ) -> Result<Self, ObserveError> {
         let clock = Kind::new(CPU_CLOCK, CPU_CLOCK_NAME);
         let kinds = match rate {
             SampleRate::PerSecond(_) => &[Kind::new(CYCLES, "cycles"), clock][..],
@@ -140,8 +165,8 @@ impl Events {
         for &tid in threads {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
-                match open_chains(&kind.request(), kind.every(rate), tid, cpu) {
-                    Ok(_) => return Ok(Self::new(kind, rate, unread)),
+                match open_chains(&kind.request(), kind.every(rate), stack_bytes, (tid, cpu)) {
+                    Ok(_) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
                     Err(error) => {
                         (refused, of) = (error, tid);
                         if has_kernel && matches!(error.errno, EACCES | EPERM) {
@@ -163,12 +188,14 @@ impl Events {
         Err(ObserveError::NotSampled { reason, fix })
     }
 
-    fn new(kind: Kind, rate: SampleRate, unread: Vec<Unread>) -> Self {
+    fn new(kind: Kind, rate: SampleRate, stack_bytes: u32, unread: Vec<Unread>) -> Self {
         Self {
             threads: Vec::new(),
             rings: Vec::new(),
             kind,
             rate,
+            stack_bytes,
+            cpus: 1,
             lost: 0,
             random: Random::new(rate.period_ns()),
             unread,
@@ -185,9 +212,12 @@ impl Events {
             event.write_to(owner).map_err(cannot)?;
             return Ok(event);
         }
-        let mut pages = RING_PAGES;
+        let mut pages = match self.stack_bytes {
+            0 => RING_PAGES,
+            _ => (ALL_STACK_PAGES / self.cpus).clamp(RING_PAGES, STACK_RING_PAGES),
+        };
         let ring = loop {
-            match Ring::map(&event, pages, CHAINS) {
+            match Ring::map(&event, pages, Fields::chains(self.stack_bytes)) {
                 Ok(ring) => break ring,
                 Err(_) if pages > 1 => pages /= 2,
                 Err(error) => return Err(cannot(error)),
@@ -206,7 +236,11 @@ impl Events {
                 Record::Sample(sample) => items.push(Item {
                     time_ns: sample.time_ns,
                     pid: sample.pid,
-                    what: What::Sample { tid: sample.tid, chain: chain(&sample) },
+                    what: What::Sample {
+                        tid: sample.tid,
+                        chain: chain(&sample),
+                        user: user_state(&sample),
+                    },
                 }),
                 Record::Process(change) => items.push(of_change(&change)),
                 Record::Lost(records) => *lost += records,
@@ -244,6 +278,11 @@ impl Events {
         is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
     }
 
+    /// Bytes of the stack in each sample; `None` where callers are found by frame pointers.
+    pub(super) fn stack_bytes(&self) -> Option<u32> {
+        (self.stack_bytes > 0).then_some(self.stack_bytes)
+    }
+
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -270,6 +309,12 @@ impl Events {
 fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
     let chain: Vec<(u64, bool)> = sample.chain().collect();
     if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
+}
+
+fn user_state(sample: &linerate_linux::sample::Sample<'_>) -> Option<UserState> {
+    let registers = sample.registers?;
+    let stack = sample.stack.to_vec();
+    Some(UserState { registers, ip: sample.user_ip, stack })
 }
 
 fn of_change(change: &Change<'_>) -> Item {

@@ -54,6 +54,8 @@ pub(super) fn report(
             rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
             has_kernel: events.has_kernel(),
             slices: resolved.slices.len() as u32,
+            stack_bytes: events.stack_bytes(),
+            incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
         },
         cpu_s,
         samples: resolved.samples,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Call chains by number, and how often each was sampled.
 
-use super::events::{Events, Item, What};
+use super::events::{Events, Item, UserState, What};
+use super::unwind::Unwinders;
 use crate::sampler::names::{KERNEL, Names, Spots};
 use linerate_record::profile::SampledThread;
 use std::collections::{BTreeSet, HashMap};
@@ -9,6 +10,9 @@ use std::collections::{BTreeSet, HashMap};
 /// The sampled call chains of all threads.
 pub(super) struct Stacks {
     spots: Spots,
+    unwinders: Unwinders,
+    /// Samples with a copy of the stack whose chain ends before the thread's first function.
+    incomplete: u64,
     threads: Vec<SampledThread>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
@@ -33,6 +37,8 @@ pub(super) struct Resolved {
     /// Samples by the spot that ran, of each slice.
     pub(super) slices: Vec<HashMap<u32, u64>>,
     pub(super) samples: u64,
+    /// Samples whose chain ends early, of those with a copy of the stack.
+    pub(super) incomplete: u64,
 }
 
 /// Where the kernel may not be sampled, the time in it.
@@ -48,6 +54,8 @@ impl Stacks {
         pids.iter().for_each(|&pid| spots.learn(pid));
         Self {
             spots,
+            unwinders: Unwinders::default(),
+            incomplete: 0,
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
             names: HashMap::new(),
@@ -62,10 +70,19 @@ impl Stacks {
     pub(super) fn take(&mut self, item: Item) {
         let pid = item.pid;
         match item.what {
-            What::Sample { tid, chain } => self.sample(pid, tid, &chain),
-            What::Mapped(mapping) => self.spots.map(pid, mapping),
+            What::Sample { tid, mut chain, user } => {
+                if let Some(user) = user {
+                    self.unwind(pid, &mut chain, &user);
+                }
+                self.sample(pid, tid, &chain);
+            }
+            What::Mapped(mapping) => {
+                self.unwinders.forget(pid);
+                self.spots.map(pid, mapping);
+            }
             What::Named { tid, name, is_exec } => {
                 if is_exec {
+                    self.unwinders.forget(pid);
                     self.spots.begin_program(pid);
                 }
                 if let Some(&number) = self.thread_numbers.get(&(pid, tid)) {
@@ -79,6 +96,14 @@ impl Stacks {
             }
             What::Started { .. } => {}
         }
+    }
+
+    /// Replaces the part of a chain in user mode by what the copy of the stack says.
+    fn unwind(&mut self, pid: u32, chain: &mut Vec<(u64, bool)>, user: &UserState) {
+        let (callers, is_complete) = self.unwinders.chain(&mut self.spots, pid, user);
+        chain.retain(|&(_, is_kernel)| is_kernel);
+        chain.extend(callers.into_iter().map(|address| (address, false)));
+        self.incomplete += u64::from(!is_complete);
     }
 
     fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) {
@@ -185,6 +210,7 @@ impl Stacks {
             chains,
             slices,
             samples: self.samples + self.unsampled,
+            incomplete: self.incomplete,
         }
     }
 }

@@ -6,10 +6,13 @@
 //! megabytes.
 
 mod mangling;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod sections;
 mod unwinding;
 
 use mangling::demangled;
-use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, STT_FUNC};
+use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, ProgramType};
+use object::elf::{SHN_UNDEF, STT_FUNC};
 use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
@@ -77,9 +80,7 @@ impl Functions {
 
     /// The address in the file of what is at `offset` of it.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
-        let segment = self.segments.iter().find(holds)?;
-        Some(segment.address.wrapping_add(offset - segment.offset))
+        address_of(&self.segments, offset)
     }
 
     /// The function that holds `address`.
@@ -112,6 +113,12 @@ impl Functions {
     }
 }
 
+fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
+    let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
+    let segment = segments.iter().find(holds)?;
+    Some(segment.address.wrapping_add(offset - segment.offset))
+}
+
 fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
     let mut buffer = vec![0; usize::try_from(bytes).ok()?];
     let read = file.read_at(&mut buffer, offset).ok()?;
@@ -128,15 +135,6 @@ where
     R: ReadRef<'a>,
 {
     let elf = ElfFile::<Elf, R>::parse(data).ok()?;
-    let endian = elf.endian();
-    let of_kind = |kind| {
-        let headers = elf.elf_program_headers().iter();
-        headers.filter(move |header| header.p_type(endian) == kind).map(move |header| Segment {
-            offset: header.p_offset(endian).into(),
-            bytes: header.p_filesz(endian).into(),
-            address: header.p_vaddr(endian).into(),
-        })
-    };
     let mut symbols = Vec::new();
     for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
         symbols.extend(functions_of(&elf, table).into_iter().flatten());
@@ -149,7 +147,25 @@ where
         let symbol = &mut symbols[at];
         symbol.end = if symbol.end > symbol.start { symbol.end.min(next) } else { next };
     }
-    Some((of_kind(PT_LOAD).collect(), symbols, of_kind(PT_GNU_EH_FRAME).next()))
+    let index = segments(&elf, PT_GNU_EH_FRAME).first().copied();
+    Some((segments(&elf, PT_LOAD), symbols, index))
+}
+
+/// The segments of a kind.
+fn segments<'a, Elf, R>(elf: &ElfFile<'a, Elf, R>, kind: ProgramType) -> Vec<Segment>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let endian = elf.endian();
+    let headers = elf.elf_program_headers().iter();
+    let of_kind = headers.filter(|header| header.p_type(endian) == kind);
+    let segment = |header: &Elf::ProgramHeader| Segment {
+        offset: header.p_offset(endian).into(),
+        bytes: header.p_filesz(endian).into(),
+        address: header.p_vaddr(endian).into(),
+    };
+    of_kind.map(segment).collect()
 }
 
 fn functions_of<'a, Elf, R>(

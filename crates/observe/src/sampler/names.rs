@@ -198,6 +198,22 @@ impl Spots {
         spot
     }
 
+    /// The code mapped at an address of a process, and the number of its file; `None` for code
+    /// that is in no file.
+    pub(crate) fn module(&mut self, pid: u32, address: u64) -> Option<(Mapping, u32)> {
+        let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
+        if mapping.name().starts_with('[') || self.is_generated(pid, &mapping) {
+            return None;
+        }
+        let number = self.file(pid, &mapping);
+        Some((mapping, number))
+    }
+
+    /// A file with code, where it can be read.
+    pub(crate) fn file_of(&self, number: u32) -> Option<&File> {
+        self.files[number as usize].file.as_ref().ok()
+    }
+
     /// Bytes of code before an address of a process, and those of the instruction there; fewer at
     /// the ends of its file. `None` for code that is in no file.
     pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {

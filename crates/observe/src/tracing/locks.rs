@@ -19,7 +19,7 @@ const LIMIT: u64 = 500;
 /// Pages of a ring: 300 waits of some 100 bytes.
 const RING_PAGES: usize = 8;
 /// Fields of tracepoint samples: the record, which begins with the number of the tracepoint.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 
 /// Waits of the watched threads for locks of the kernel.
 #[derive(Debug)]

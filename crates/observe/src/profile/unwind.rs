@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Callers from a copy of the stack, by the rows of unwinding in `.eh_frame`: for programs without
+//! frame pointers. x86-64 only.
+//!
+//! ```text
+//! for each frame, from that of the sample on:
+//!     make the file of its code known to the unwinder, once per process and file
+//!     find the frame of its caller from rip, rsp, rbp and words of the copy
+//! until the first frame of the thread, the end of the copy, or a row that is missing
+//! ```
+//!
+//! Code without rows, as JIT compilers make, is taken to keep a frame pointer.
+
+use super::events::UserState;
+use crate::sampler::functions::sections::UnwindSections;
+use crate::sampler::names::Spots;
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Frames of a chain, at most: as many as the kernel follows.
+const MAX_FRAMES: usize = 127;
+/// Bytes of rows of all files, at most.
+const MAX_BYTES: u64 = 64 << 20;
+/// Numbers of rbp and rsp in the registers of a sample.
+const BP: usize = 6;
+const SP: usize = 7;
+
+/// What unwinding needs of the processes.
+#[derive(Default)]
+pub(super) struct Unwinders {
+    processes: HashMap<u32, Process>,
+    cache: CacheX86_64,
+    /// The rows of each file, by its number.
+    files: HashMap<u32, Option<Arc<UnwindSections>>>,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Process {
+    unwinder: UnwinderX86_64<Arc<[u8]>>,
+    /// Code that the unwinder knows, or that has no rows.
+    known: Vec<Range<u64>>,
+}
+
+impl Unwinders {
+    /// The address of the sample in user mode and those of its callers, and whether the chain
+    /// reaches the first function of the thread.
+    pub(super) fn chain(
+        &mut self,
+        spots: &mut Spots,
+        pid: u32,
+        user: &UserState,
+    ) -> (Vec<u64>, bool) {
+        let (sp, bp) = (user.registers[SP], user.registers[BP]);
+        let mut registers = UnwindRegsX86_64::new(user.ip, sp, bp);
+        let mut read = |address: u64| {
+            let at = address.checked_sub(sp).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
+            let word = user.stack.get(at..).and_then(|rest| rest.first_chunk()).ok_or(())?;
+            Ok(u64::from_ne_bytes(*word))
+        };
+        let mut frame = FrameAddress::from_instruction_pointer(user.ip);
+        let mut chain = vec![user.ip];
+        while chain.len() < MAX_FRAMES {
+            self.learn(spots, pid, frame.address_for_lookup());
+            let process = self.processes.entry(pid).or_default();
+            let caller =
+                process.unwinder.unwind_frame(frame, &mut registers, &mut self.cache, &mut read);
+            let Ok(caller) = caller else { return (chain, false) };
+            let Some(caller) = caller.and_then(FrameAddress::from_return_address) else {
+                return (chain, true);
+            };
+            chain.push(caller.address());
+            frame = caller;
+        }
+        (chain, false)
+    }
+
+    /// Forgets what a process had mapped: it maps other code there, or begins another program.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// Makes the rows for the code at an address known.
+    fn learn(&mut self, spots: &mut Spots, pid: u32, address: u64) {
+        let process = self.processes.entry(pid).or_default();
+        if process.known.iter().any(|range| range.contains(&address)) {
+            return;
+        }
+        // Reads the mappings again, where the address is in none of those known.
+        let _ = spots.spot(pid, address, false);
+        let Some((mapping, file)) = spots.module(pid, address) else { return };
+        process.known.push(mapping.start..mapping.end);
+        let left = MAX_BYTES.saturating_sub(self.bytes);
+        let sections = self.files.entry(file).or_insert_with(|| {
+            let sections = UnwindSections::read(spots.file_of(file)?)?;
+            self.bytes += sections.bytes();
+            (sections.bytes() <= left).then(|| Arc::new(sections))
+        });
+        let Some(sections) = sections else { return };
+        let Some(address) = sections.address_of(mapping.offset) else { return };
+        let base = mapping.start.wrapping_sub(address);
+        let of = |section: &Option<crate::sampler::functions::sections::Section>| {
+            (section.as_ref().map(|one| one.range()), section.as_ref().map(|one| one.bytes.clone()))
+        };
+        let (eh_frame_svma, eh_frame) = of(&sections.eh_frame);
+        let (eh_frame_hdr_svma, eh_frame_hdr) = of(&sections.eh_frame_hdr);
+        let info = ExplicitModuleSectionInfo {
+            text_svma: sections.text.clone(),
+            got_svma: sections.got.clone(),
+            eh_frame_svma,
+            eh_frame,
+            eh_frame_hdr_svma,
+            eh_frame_hdr,
+            ..ExplicitModuleSectionInfo::default()
+        };
+        let range = mapping.start..mapping.end;
+        process.unwinder.add_module(Module::new(mapping.path, range, base, info));
+    }
+}
