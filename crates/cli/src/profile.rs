@@ -84,7 +84,7 @@ pub(crate) struct ProfileArgs {
     /// sampled up to 2500 times per second.
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     call_graph: Option<CallGraph>,
-    /// Divide the cost of functions by the packets of this interface of the program's namespace
+    /// Count packets at this interface of the program's namespace: costs are per packet
     #[arg(long = "iface", value_name = "IF")]
     interface: Option<String>,
     /// Write the result to this file; - is stdout

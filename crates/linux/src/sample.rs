@@ -78,7 +78,7 @@ const CHAIN: u64 = 1 << 5;
 const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
 const USER_REGISTERS: u64 = 1 << 12;
-const USER_STACK: u64 = 1 << 13;
+const USER_STACK: u64 = 0x2000;
 /// Number of the bit `exclude_idle` of `perf_event_attr`.
 const EXCLUDE_IDLE: u32 = 7;
 /// Number of the bit `watermark` of `perf_event_attr`.

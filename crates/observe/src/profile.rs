@@ -7,6 +7,8 @@
 
 mod call_graph;
 mod events;
+mod meter;
+mod polling;
 mod result;
 mod stacks;
 #[cfg(target_arch = "x86_64")]
@@ -17,14 +19,13 @@ mod unwind;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
-use crate::procfs::net::parse_dev;
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::Root;
 use linerate_record::profile::{CostClass, ProfileReport};
-use linerate_record::why::PacketCount;
 use linerate_trial::Watch;
+use meter::Meter;
 use stacks::Stacks;
 use std::ffi::OsString;
 use std::path::Path;
@@ -92,7 +93,8 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     for &pid in &pids {
         check(root, pid)?;
     }
-    let mut program = Program::new(root, request, &pids)?;
+    let mut program = Program::new(root, request, &pids);
+    let mut meter = Meter::new(root, &program.family.pids, request.interface.as_deref())?;
     let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
     let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
@@ -107,8 +109,11 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
             linerate_linux::child::sleep(left.min(tick));
             events.drain(|item| stacks.take(item));
         }
+        meter.read(root);
         stacks.end_slice(&mut events);
-        program.count(root, stacks.name(program.family.pids[0]));
+        meter.end_slice();
+        meter.watch(root, stacks.thread_ids());
+        program.rename(stacks.name(program.family.pids[0]));
         watch.progress("sampling", f64::from(slice) / f64::from(slices));
         if program.has_ended(root, &stacks, running.as_mut()) || watch.is_stopped() {
             break;
@@ -116,12 +121,13 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     }
     events.drain(|item| stacks.take(item));
     program.interrupted = watch.is_stopped();
+    meter.finish(root);
     let window = result::Window {
         elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
         own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
     };
     drop(running);
-    result::report(request, &program, &mut events, stacks, &window)
+    result::report(request, &program, (&mut events, stacks, &mut meter), &window)
 }
 
 /// The sampled program as the window goes on.
@@ -129,63 +135,26 @@ pub(crate) struct Program {
     name: String,
     family: Family,
     is_command: bool,
-    interface: Option<String>,
-    /// Packets of the interface at the start, and now.
-    packets: Option<[Counted; 2]>,
     ended: Option<String>,
     interrupted: bool,
 }
 
-/// Packets and bytes of an interface, received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    received: (u64, u64),
-    sent: (u64, u64),
-}
-
 impl Program {
-    fn new(root: &Root, request: &ProfileRequest, pids: &[u32]) -> Result<Self, ObserveError> {
+    fn new(root: &Root, request: &ProfileRequest, pids: &[u32]) -> Self {
         let is_command = matches!(request.target, ProfileTarget::Command(_));
-        let interface = request.interface.clone();
-        let mut program = Self {
+        Self {
             name: stat_of(root, pids[0]).map(|stat| stat.name).unwrap_or_default(),
             family: if is_command { Family::of_one(pids[0]) } else { Family::new(root, pids) },
             is_command,
-            interface,
-            packets: None,
             ended: None,
             interrupted: false,
-        };
-        if program.interface.is_some() {
-            let first = program.counted(root)?;
-            program.packets = Some([first, first]);
         }
-        Ok(program)
     }
 
-    /// Counts of the interface, in the network namespace of the first process.
-    fn counted(&self, root: &Root) -> Result<Counted, ObserveError> {
-        let wanted = self.interface.as_deref().unwrap_or_default();
-        let text = root.text(&format!("proc/{}/net/dev", self.family.pids[0])).unwrap_or_default();
-        let links = parse_dev(&text);
-        let link = links.iter().find(|link| link.name == wanted);
-        let link = link.ok_or_else(|| ObserveError::NoSuchInterface {
-            name: wanted.to_owned(),
-            known: links.iter().map(|link| link.name.clone()).collect(),
-        })?;
-        Ok(Counted {
-            received: (link.rx_packets, link.rx_bytes),
-            sent: (link.tx_packets, link.tx_bytes),
-        })
-    }
-
-    /// Reads what has to be read while the program is there: its name, and its packets.
-    fn count(&mut self, root: &Root, name: Option<&str>) {
+    /// Takes the name of a command from its first process, which has this program's name first.
+    fn rename(&mut self, name: Option<&str>) {
         if let Some(name) = name.filter(|_| self.is_command) {
             name.clone_into(&mut self.name);
-        }
-        if let (Ok(now), Some([_, last])) = (self.counted(root), self.packets.as_mut()) {
-            *last = now;
         }
     }
 
@@ -198,21 +167,5 @@ impl Program {
         let ended = running.and_then(Running::wait_a_moment);
         self.ended = Some(ended.unwrap_or_else(|| "only its parent has its status".to_owned()));
         true
-    }
-
-    /// Packets in the window: those received, or those sent where they are more.
-    fn packets(&self) -> Option<PacketCount> {
-        let [first, last] = self.packets?;
-        let grown = |of: fn(&Counted) -> (u64, u64)| {
-            let (first, last) = (of(&first), of(&last));
-            (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1))
-        };
-        let (received, sent) = (grown(|c| c.received), grown(|c| c.sent));
-        let ((packets, bytes), counter) = match received.0 >= sent.0 {
-            true => (received, "rx_packets"),
-            false => (sent, "tx_packets"),
-        };
-        let interface = self.interface.as_deref().unwrap_or_default();
-        Some(PacketCount { packets, bytes: Some(bytes), counter: format!("{interface} {counter}") })
     }
 }

@@ -26,7 +26,8 @@ const JIT: &str = r#"
 #include <sys/mman.h>
 #include <unistd.h>
 int main(void) {
-    char *code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    char *code = mmap(0, 4096, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(code + 64, "\x48\xff\xcf\x75\xfb\xc3", 6);
     char name[64];
     snprintf(name, sizeof name, "/tmp/perf-%d.map", getpid());
@@ -34,7 +35,10 @@ int main(void) {
     fprintf(map, "%lx 6 Interpreter:count a.js\n", (long)(code + 64));
     fclose(map);
     alarm(10);
-    for (int i = 0; i < 1500; i++) ((void (*)(long))(code + 64))(1000000);
+    for (int i = 0; i < 1500; i++) {
+        ((void (*)(long))(code + 64))(1000000);
+        for (volatile int n = 0; n < 20000; n++);
+    }
     unlink(name);
 }
 "#;

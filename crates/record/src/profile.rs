@@ -35,7 +35,8 @@ pub struct ProfileReport {
     pub classes: Vec<ClassCost>,
     /// The call chains, as a tree: callers before those they call.
     pub calls: Vec<CallNode>,
-    /// Packets of the interface that was named; `null` without one.
+    /// Packets of the interface that was named, or else those that the program counts itself;
+    /// `null` without either.
     pub packets: Option<PacketCount>,
     /// CPU time of the profiler itself over `elapsed_s`: a share of one CPU.
     pub observer: Figure,
@@ -83,7 +84,7 @@ pub struct SamplingMethod {
 }
 
 /// A sampled thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledThread {
     /// Its process.
@@ -94,6 +95,13 @@ pub struct SampledThread {
     pub name: String,
     /// Samples of it.
     pub samples: u64,
+    /// Share of its time on a CPU that it spent on packets, the rest in its poll loop: by the
+    /// samples of each slice over its packets.
+    pub busy: Figure,
+    /// CPU time of a packet of the program in this thread, without the poll loop.
+    pub ns_per_packet: Figure,
+    /// Packets per second at which it would be busy all of the time that it has a CPU.
+    pub capacity: Figure,
 }
 
 /// A function and its time.
@@ -112,8 +120,12 @@ pub struct FunctionCost {
     pub share: Figure,
     /// Samples in it or in what it called.
     pub samples_with_callees: u64,
-    /// CPU time per packet in the function itself.
+    /// CPU time per packet in the function itself. Of threads that poll, without the poll loop if
+    /// their `busy` is known; else all of it.
     pub ns_per_packet: Figure,
+    /// Whether its share of a thread that polls falls as packets rise: it belongs to the poll loop.
+    /// `null` if undetermined.
+    pub is_polling: Option<bool>,
 }
 
 /// A kind of work and its time.

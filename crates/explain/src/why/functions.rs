@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of functions that indicate a cause: kinds of work of [`crate::classes`], or parts of them.
+//! Groups of functions that indicate a cause: kinds of work of [`crate::classes`], or parts.
 
 use crate::classes::{class_and_part, is_whole_file};
 use linerate_record::profile::CostClass;

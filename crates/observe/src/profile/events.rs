@@ -51,6 +51,8 @@ pub(super) struct Events {
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
+    /// CPU time from one sample to the next as it is now, nanoseconds.
+    period_ns: u64,
     /// Bytes of the stack in a sample.
     stack_bytes: u32,
     cpus: usize,
@@ -194,6 +196,7 @@ impl Events {
             rings: Vec::new(),
             kind,
             rate,
+            period_ns: rate.period_ns(),
             stack_bytes,
             cpus: 1,
             lost: 0,
@@ -258,11 +261,16 @@ impl Events {
             return;
         }
         let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
-        let period = (self.rate.period_ns() as f64 * factor) as u64;
+        self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
         for event in self.threads.iter().flatten() {
             // Where it is refused, the time stays as it was.
-            let _ = event.set_every(Every::Events(period));
+            let _ = event.set_every(Every::Events(self.period_ns));
         }
+    }
+
+    /// CPU time from one sample of the clock to the next since [`Self::vary`], nanoseconds.
+    pub(super) fn period_ns(&self) -> u64 {
+        self.period_ns
     }
 
     /// CPU time of all threads so far, nanoseconds.

@@ -4,8 +4,16 @@
 use super::events::{Events, Item, UserState, What};
 use super::unwind::Unwinders;
 use crate::sampler::names::{KERNEL, Names, Spots};
-use linerate_record::profile::SampledThread;
 use std::collections::{BTreeSet, HashMap};
+
+/// A sampled thread.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadSamples {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) samples: u64,
+}
 
 /// The sampled call chains of all threads.
 pub(super) struct Stacks {
@@ -13,7 +21,7 @@ pub(super) struct Stacks {
     unwinders: Unwinders,
     /// Samples with a copy of the stack whose chain ends before the thread's first function.
     incomplete: u64,
-    threads: Vec<SampledThread>,
+    threads: Vec<ThreadSamples>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
     /// Processes that were sampled, and those they started.
@@ -25,16 +33,23 @@ pub(super) struct Stacks {
     samples: u64,
     /// Samples that stand for time which is not sampled.
     unsampled: u64,
+    /// CPU time from one sample to the next in each slice, nanoseconds.
+    periods_ns: Vec<u64>,
 }
 
 /// Chains, threads and slices, with names for their spots.
 pub(super) struct Resolved {
     pub(super) names: Names,
-    pub(super) threads: Vec<SampledThread>,
+    pub(super) threads: Vec<ThreadSamples>,
     pub(super) pids: Vec<u32>,
     /// Thread, spots, and samples of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
-    /// Samples by the spot that ran, of each slice.
+    /// Samples by thread and the spot that ran, of each slice of the window, those without samples
+    /// included.
+    pub(super) of_threads: Vec<HashMap<(u32, u32), u64>>,
+    /// CPU time from one sample to the next in each slice, nanoseconds.
+    pub(super) periods_ns: Vec<u64>,
+    /// Samples by the spot that ran, of each slice with samples.
     pub(super) slices: Vec<HashMap<u32, u64>>,
     pub(super) samples: u64,
     /// Samples whose chain ends early, of those with a copy of the stack.
@@ -42,7 +57,7 @@ pub(super) struct Resolved {
 }
 
 /// Where the kernel may not be sampled, the time in it.
-const NOT_SAMPLED: &str = "[not in user mode]";
+pub(super) const NOT_SAMPLED: &str = "[not in user mode]";
 
 /// Functions that allow interrupts again. A sample that was due while they were off is taken here:
 /// the time is that of the caller, which had them off.
@@ -64,6 +79,7 @@ impl Stacks {
             slices: vec![HashMap::new()],
             samples: 0,
             unsampled: 0,
+            periods_ns: Vec::new(),
         }
     }
 
@@ -141,7 +157,7 @@ impl Stacks {
             let read = || std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok();
             let name = known.or_else(read).or_else(|| self.names.get(&pid).cloned());
             let name = name.map_or_else(|| tid.to_string(), |name| name.trim_end().to_owned());
-            self.threads.push(SampledThread { pid, tid, name, samples: 0 });
+            self.threads.push(ThreadSamples { pid, tid, name, samples: 0 });
         }
         number
     }
@@ -149,6 +165,7 @@ impl Stacks {
     /// Ends a slice: takes its last samples, and accounts for time that is not sampled.
     pub(super) fn end_slice(&mut self, events: &mut Events) {
         events.drain(|item| self.take(item));
+        self.periods_ns.push(events.period_ns());
         events.vary();
         if let Some(due) = events.samples_due() {
             let missing = due.saturating_sub(self.samples + self.unsampled + events.lost());
@@ -170,6 +187,11 @@ impl Stacks {
         self.thread(pid, 0)
     }
 
+    /// Process and number of each sampled thread.
+    pub(super) fn thread_ids(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.threads.iter().map(|thread| (thread.pid, thread.tid))
+    }
+
     /// Processes that were sampled, and those they started.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().copied()
@@ -181,9 +203,8 @@ impl Stacks {
     }
 
     /// Finds the names. `is_clock`: samples wait where interrupts are off.
-    pub(super) fn resolve(mut self, is_clock: bool) -> Resolved {
+    pub(super) fn resolve(self, is_clock: bool) -> Resolved {
         let names = self.spots.resolve();
-        self.slices.retain(|slice| !slice.is_empty());
         let mut chains = vec![(0, Vec::new(), 0); self.chains.len()];
         for ((thread, mut spots), number) in self.chains {
             if is_clock {
@@ -191,23 +212,29 @@ impl Stacks {
             }
             chains[number as usize] = (thread, spots, 0);
         }
-        let mut slices = Vec::new();
+        let (mut slices, mut of_threads) = (Vec::new(), Vec::new());
         for slice in self.slices {
             let mut by_spot = HashMap::<u32, u64>::new();
+            let mut by_thread = HashMap::<(u32, u32), u64>::new();
             for (number, samples) in slice {
-                let (_, spots, all) = &mut chains[number as usize];
+                let (thread, spots, all) = &mut chains[number as usize];
                 *all += samples;
                 if let Some(&leaf) = spots.last() {
                     *by_spot.entry(leaf).or_default() += samples;
+                    *by_thread.entry((*thread, leaf)).or_default() += samples;
                 }
             }
+            of_threads.push(by_thread);
             slices.push(by_spot);
         }
+        slices.retain(|slice| !slice.is_empty());
         Resolved {
             names,
             threads: self.threads,
             pids: self.pids.into_iter().collect(),
             chains,
+            of_threads,
+            periods_ns: self.periods_ns,
             slices,
             samples: self.samples + self.unsampled,
             incomplete: self.incomplete,

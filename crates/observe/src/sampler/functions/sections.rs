@@ -78,8 +78,8 @@ impl UnwindSections {
         sections.map(|section| section.bytes.len() as u64).sum()
     }
 
-    /// Whether nearly all of the code keeps a frame pointer: its frames are found from rbp, by what the
-    /// rows of unwinding say. `None` where the file has none.
+    /// Whether nearly all of the code keeps a frame pointer: its frames are found from rbp, by the
+    /// rows of unwinding. `None` where the file has none.
     pub(crate) fn has_frame_pointers(&self) -> Option<bool> {
         let section = self.eh_frame.as_ref()?;
         let frames = EhFrame::new(&section.bytes, LittleEndian);
@@ -103,7 +103,7 @@ impl UnwindSections {
             }
             with += if is_kept { function.len() } else { 0 };
         }
-        (all > 0).then(|| with as f64 > MOST_OF_CODE * all as f64)
+        (all > 0).then_some(with as f64 > MOST_OF_CODE * all as f64)
     }
 }
 
@@ -129,7 +129,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
-        fn damaged_rows_are_read_to_an_end(damage in prop::collection::vec((any::<u16>(), any::<u8>()), 1..20)) {
+        fn damaged_rows_are_read_to_an_end(
+            damage in prop::collection::vec((any::<u16>(), any::<u8>()), 1..20)
+        ) {
             let mut own = own();
             let section = own.eh_frame.as_mut().unwrap();
             let mut bytes = section.bytes[..section.bytes.len().min(1 << 16)].to_vec();

@@ -13,7 +13,7 @@ use std::path::Path;
 const DELETED: &str = " (deleted)";
 const ELF: &[u8; 4] = b"\x7fELF";
 
-/// Opens the file of a mapping. The error is what a reader is told.
+/// Opens the file of a mapping. The error is the reason in the report.
 pub(super) fn open(pid: u32, mapping: &Mapping) -> Result<File, String> {
     let Mapping { start, end, .. } = mapping;
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);

@@ -19,7 +19,8 @@ const LOOK_BACK: usize = 16;
 /// process's user or root wrote is believed.
 pub(super) fn open(pid: u32) -> Option<File> {
     let number = number_inside(pid).unwrap_or(pid);
-    let file = regular(&format!("/proc/{pid}/root/tmp/perf-{number}.map")).ok()?;
+    let path = format!("/tmp/perf-{number}.map");
+    let file = regular(&format!("/proc/{pid}/root{path}")).ok()?;
     let owner = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     let writer = file.metadata().ok()?.uid();
     (writer == owner || writer == 0).then_some(file)

@@ -6,7 +6,7 @@ use super::{Place, Slice};
 use std::collections::BTreeMap;
 
 /// Fewer samples of a place say little about its slope.
-const MIN_OF_PLACE: u64 = 30;
+pub(super) const MIN_OF_PLACE: u64 = 30;
 /// From this share of all samples on, a function is taken apart: a loop and the work in it are
 /// often one function, because compilers put them together.
 const MIN_SHARE_APART: f64 = 0.05;
@@ -70,6 +70,12 @@ pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, 
     }
     found.retain(|_, counts| counts.iter().sum::<f64>() >= MIN_OF_PLACE as f64);
     found
+}
+
+/// Samples of a slice in the functions that `is_it` chooses.
+pub(super) fn counts_of(slice: &Slice, places: &[Place], is_it: impl Fn(u32) -> bool) -> f64 {
+    let of_them = counts(slice, places).filter(|&(place, _)| is_it(places[place].function));
+    of_them.map(|(_, count)| f64::from(count)).sum()
 }
 
 /// Samples of a slice by place, those of places that are not listed left out.
