@@ -76,8 +76,8 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
     )]
     period: Option<u64>,
-    /// Find callers by frame pointers (fp), .eh_frame and a copy of the stack (dwarf[,BYTES]), or
-    /// whichever the program needs (auto) (default: auto)
+    /// Find callers by frame pointers (fp), .eh_frame and a copy of the stack (dwarf or dwarf,BYTES),
+    /// or whichever the program needs (auto) (default: auto)
     ///
     /// dwarf copies 8192 bytes of the stack with each sample unless BYTES says otherwise (at most
     /// 64512); x86-64 only. auto takes dwarf where the program keeps no frame pointers and is
