@@ -43,7 +43,7 @@ fn costs_are_per_packet_of_an_interface() {
     let packets = report.packets.as_ref().expect("lo was named");
     let cost = &report.functions[0].ns_per_packet;
     match packets.packets {
-        0 => assert_eq!(cost.reason.as_deref(), Some("the interface had no packets")),
+        0 => assert_eq!(cost.reason.as_deref(), Some("there were no packets")),
         n => {
             let all = report.cpu_s * 1e9 / n as f64;
             assert!(cost.as_number().is_some_and(|ns| ns > 0.0 && ns <= all), "{cost:?}");
