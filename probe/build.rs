@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notes the commit and the compiler, for the provenance of records.
+//! Embeds the commit and the compiler version, for the provenance of records.
 
 use std::process::Command;
 

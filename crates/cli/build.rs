@@ -12,8 +12,8 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Links the unwinder archive if it exists, as with every gcc. Links all of it, so that nothing is
-/// left to the shared library.
+/// Links the unwinder archive if it exists; every gcc ships it. Links the whole archive, so that no
+/// symbol is left to the shared library.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_ours =
@@ -22,14 +22,14 @@ fn link_unwinder() {
         variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|name| name == "crt-static");
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
     let archive = || first_line(&linker, &["-print-file-name=libgcc_eh.a"]);
-    // Where there is none, the name comes back without a folder.
+    // If there is no archive, the compiler returns the bare name without a directory.
     if is_ours && !is_static && archive().is_some_and(|path| path.contains('/')) {
         println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=gcc_eh");
     }
 }
 
-/// Reruns the script when another commit is checked out. Git reports the location of HEAD, which in
-/// a worktree is outside the root; a missing file would make cargo rebuild every time.
+/// Reruns the script when another commit is checked out. Git reports the location of HEAD, which
+/// for a worktree is outside the root; watching a missing file would make cargo rebuild every time.
 fn watch_head() {
     println!("cargo::rerun-if-changed=build.rs");
     for name in ["HEAD", "logs/HEAD"] {

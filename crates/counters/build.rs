@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turns the data files into static tables, so that nothing is parsed at program start. Invalid
-//! data fails the build, with the file and the key.
+//! data fails the build; the error names the file and the key.
 
 #[path = "build/mod.rs"]
 pub mod build;

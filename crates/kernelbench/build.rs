@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the peers in C: our own always, external ones with the feature `peers` if found. One
-//! that is not found or does not compile is left out with a reason that the program reports; it
-//! never fails the build.
+//! Compiles the C peers: our own always, external ones with the feature `peers` if they are found.
+//! A peer that is not found or does not compile is left out, with a reason that the program
+//! reports; it never fails the build.
 //!
-//! For each peer that is found: `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, its version. For one that
-//! is not: `PEER_NAME_REASON`.
+//! Sets, for each peer that is found, `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, its version; for
+//! each that is not, `PEER_NAME_REASON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +40,7 @@ fn compiler() -> cc::Build {
     build
 }
 
-/// Compiles and archives; what the compiler had to say is in the build's own log.
+/// Compiles and archives; compiler messages are in the build's own log.
 fn compile(build: &cc::Build, archive: &str) -> Result<(), String> {
     let cannot = |_| format!("{archive} does not compile here; the log of the build says why");
     build.try_compile(archive).map_err(cannot)
@@ -62,7 +62,7 @@ fn masked_loop() -> Found {
     Ok("written here: one loop, masked tail".into())
 }
 
-/// The header of DPDK, with the flags of its package.
+/// The DPDK header, with the flags from its package.
 fn dpdk() -> Found {
     let target = std::env::var("TARGET").unwrap_or_default();
     if std::env::var("HOST").as_deref() != Ok(&target) || !target.starts_with("x86_64") {
@@ -71,14 +71,14 @@ fn dpdk() -> Found {
     let version = pkg_config("--modversion").ok_or("not installed: apt install libdpdk-dev")?;
     let flags = pkg_config("--cflags").ok_or("pkg-config does not know its flags")?;
     let mut build = compiler();
-    // Others' headers are not held to our warnings.
+    // Third-party headers are not held to our warnings.
     build.file("peers/dpdk.c").opt_level(3).warnings(false).extra_warnings(false);
     flags.split_whitespace().for_each(|flag| _ = build.flag(flag));
     compile(&build, "linerate_dpdk")?;
     Ok(format!("DPDK {version}, rte_ip.h"))
 }
 
-/// The checksum of lwIP, from the folder that `cargo xtask fetch lwip` fills.
+/// The lwIP checksum, from the folder that `cargo xtask fetch lwip` fills.
 fn lwip() -> Found {
     let folder = Path::new("../../third-party/lwip");
     let sources: PathBuf = folder.join("src");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the kernels, and with the feature `bench` their bounds.
+//! Compiles the kernels and, with the feature `bench`, their bounds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     println!("cargo::rerun-if-changed=native/include");
     println!("cargo::rerun-if-changed=native/kernels");
-    // The kernels know neither an operating system nor a C library.
+    // The kernels rely on neither an operating system nor a C library.
     compiler()
         .flag("-ffreestanding")
         .files(sources("native/kernels"))
@@ -19,15 +19,15 @@ fn main() {
     }
 }
 
-/// The compiler with what every file needs. Optimized in every profile: without inlining, vector
-/// operations are function calls, and tests that meet millions of lengths take hours.
+/// The compiler with the flags that every file needs. Optimized in every profile: without inlining,
+/// vector operations are function calls, and tests that cover millions of lengths take hours.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.include("native/include").std("c11").opt_level(2).warnings(true).extra_warnings(true);
     build
 }
 
-/// The C files of a folder, in the order of their names.
+/// The C files in a folder, in the order of their names.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| {
         panic!(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Advice in terms of this program. Fixes name commands of `linerate`, of which the probe has some
-//! under its own name; the others are left to `linerate`, and said to be.
+//! Advice in terms of this program. Fixes refer to `linerate` commands, some of which the probe has
+//! under its own name; for the others, the advice refers to `linerate` and says so.
 
 use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::StatReport;
 
-/// Alternatives that simulate, which the probe cannot.
+/// Fixes that use the simulator, which the probe does not have.
 const SIMULATES: &str = "linerate stat --tier sim";
 
 /// Other features that the probe lacks.
@@ -27,10 +27,10 @@ pub(crate) fn of_doctor(report: &mut DoctorReport) {
     }
 }
 
-/// A fix as it applies here.
+/// Translates a fix to this program.
 fn own(fix: &str) -> String {
     match fix.split_once("  # ") {
-        // The part that works without simulating.
+        // The part that works without the simulator.
         Some((command, instead)) if command.contains(SIMULATES) => {
             format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
         }

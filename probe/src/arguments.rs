@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line. Options are spelled as those of `linerate`, and mean the same.
+//! The command line. Options are spelled as in `linerate`, and mean the same.
 
 use lexopt::prelude::*;
 use linerate_counters::event::parse_names;
@@ -53,7 +53,7 @@ executable, 125 stat itself failed.
 pub(crate) enum Task {
     /// Print [`USAGE`].
     Help,
-    /// Print name and version.
+    /// Print the name and version.
     Version,
     Doctor(Destination),
     Memory(linerate_memory::Request, Destination),
@@ -63,13 +63,13 @@ pub(crate) enum Task {
 /// Destination and format of the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Destination {
-    /// As a record rather than lines for people.
+    /// Whether to write a record rather than human-readable lines.
     pub(crate) json: bool,
-    /// To this file rather than standard output.
+    /// File to write to instead of standard output.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// A command line that makes no sense.
+/// An invalid command line.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// The error.
@@ -78,7 +78,7 @@ pub(crate) struct Fault {
     pub(crate) status: u8,
 }
 
-/// Reads the command line, the program's name left out.
+/// Parses the command line, excluding the program's name.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, Fault> {
     let mut parser = lexopt::Parser::from_args(words);
     let fault = |reason: lexopt::Error, status| Fault { reason: reason.to_string(), status };
@@ -142,7 +142,7 @@ fn pages(text: &str) -> Result<PageKind, String> {
     match text {
         "base" => Ok(PageKind::Base),
         "huge" => Ok(PageKind::Huge),
-        _ => Err("choose from base, huge".to_owned()),
+        _ => Err("expected base or huge".to_owned()),
     }
 }
 
@@ -150,7 +150,7 @@ fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
     let mut destination = Destination::default();
     let mut request = Request::new(What::Command { argv: Vec::new() });
     while let Some(argument) = parser.next()? {
-        // Owned, because the parser is queried for the option's value meanwhile.
+        // Owned, because the parser is still queried for the option's value.
         let option = match argument {
             Short(letter) => letter.to_string(),
             Long(name) => name.to_owned(),
@@ -177,7 +177,7 @@ fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
     Ok(Task::Stat(Box::new(request), destination))
 }
 
-/// An option that says what is counted and how.
+/// Parses an option that controls what is counted and how.
 fn of_counting(
     option: &str,
     parser: &mut lexopt::Parser,

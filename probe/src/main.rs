@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters and the memory of machines where linerate itself cannot be built: `doctor`, `memory`
-//! and `stat` in one small file.
+//! Counters and memory measurement for machines on which linerate itself cannot be built: `doctor`,
+//! `memory` and `stat` in one small file.
 //!
-//! It measures with the same crates as `linerate`, and its records (`--json`) are read by it. Left
-//! out: every other command, tables, colour, progress.
+//! It measures with the same crates as `linerate`, which can read its records (`--json`). Left out:
+//! every other command, tables, colour, progress.
 #![forbid(unsafe_code)]
 
 mod advice;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
-/// Exit status of env(1) and `linerate stat` for their own failures.
+/// Exit status that env(1) and `linerate stat` use for their own failures.
 const STAT_FAILED: u8 = 125;
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Counts; the status to exit with.
+/// Counts, and returns the exit status.
 fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: &dyn Display| Fault { reason: reason.to_string(), status: STAT_FAILED };
     let signals = linerate_linux::signal::catch().map_err(|error| fault(&error))?;
@@ -62,7 +62,7 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
         true => json(&record),
         false => Ok(text),
     };
-    // Why there is nothing to see is said below; lines of nothing say no more.
+    // The reason why there are no counts is printed below; empty lines would add nothing.
     if destination.json || !never_began {
         write_result(destination, text).map_err(|reason| fault(&reason))?;
     }
@@ -72,12 +72,12 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     Ok(u8::try_from(status).unwrap_or(STAT_FAILED))
 }
 
-/// Whether there was a command that could not be started.
+/// Returns whether there was a command that could not be started.
 fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// Looks at the machine; the status to exit with.
+/// Examines the machine, and returns the exit status.
 fn doctor(destination: &Destination) -> Result<u8, Fault> {
     let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     advice::of_doctor(&mut report);
@@ -89,7 +89,8 @@ fn doctor(destination: &Destination) -> Result<u8, Fault> {
     Ok(0)
 }
 
-/// Measures the memory; the status to exit with. A signal ends it, with nothing printed.
+/// Measures the memory, and returns the exit status. A signal ends the measurement, and nothing is
+/// printed.
 fn memory(request: &linerate_memory::Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: String| Fault { reason, status: 2 };
     let watch = linerate_memory::Watch::unattended();
@@ -103,7 +104,7 @@ fn memory(request: &linerate_memory::Request, destination: &Destination) -> Resu
     Ok(0)
 }
 
-/// A record of this program.
+/// Wraps `body` in a record with the provenance of this program.
 fn record(body: Body) -> Record {
     let provenance = linerate_machine::provenance(
         PROGRAM,
@@ -127,12 +128,12 @@ fn write_result(destination: &Destination, text: Result<String, String>) -> Resu
     }
 }
 
-/// Writes a line to standard error. A closed one is ignored: the counts are still valid.
+/// Writes a line to standard error. A closed stream is ignored: the counts are still valid.
 fn print_error(what: &dyn Display) {
     let _ = io::stderr().write_all(format!("linerate-probe: {what}\n").as_bytes());
 }
 
-/// Prints to standard output; a reader that left early is not an error.
+/// Prints to standard output; a reader that has exited early is not an error.
 fn print(text: &str) -> Result<(), Fault> {
     match linerate_linux::write_to_stdout(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

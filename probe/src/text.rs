@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports as plain lines. Left out: tables, which need a library that needs a newer compiler
+//! Reports as plain lines. Left out: tables, which need a library that requires a newer compiler
 //! (docs/decisions/0106-probe-prints-lines.md).
 
 use linerate_record::Tier;
@@ -9,11 +9,11 @@ use linerate_record::memory::MemoryReport;
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
 use std::fmt::Write;
 
-/// Width of a column of names, and of one of values.
+/// Column widths for names and for values.
 const NAME: usize = 22;
 const VALUE: usize = 18;
 
-/// A line per event and metric: name, value, unit, error, share of the time on a counter.
+/// Formats a line per event and metric: name, value, unit, error, share of the time on a counter.
 pub(crate) fn stat(report: &StatReport) -> String {
     let mut text = String::new();
     for event in &report.events {
@@ -40,7 +40,7 @@ fn counted(text: &mut String, event: &EventCount) {
 
 fn line(text: &mut String, name: &str, figure: &Figure, rest: &str, fix: Option<&str>) {
     let unit = &figure.unit;
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = match (&figure.value, figure.reason.as_deref()) {
         (Scalar::Number(value), _) => {
             let value =
@@ -56,7 +56,7 @@ fn line(text: &mut String, name: &str, figure: &Figure, rest: &str, fix: Option<
     };
 }
 
-/// Half the width of the interval, as a share of the value, in percent.
+/// Returns half the width of the interval, relative to the value, in percent.
 fn error(figure: &Figure) -> Option<f64> {
     let value = figure.as_number().filter(|value| *value != 0.0)?;
     Some((figure.high? - figure.low?) / 2.0 / value.abs() * 100.0)
@@ -69,10 +69,10 @@ fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// Observations useful only to `linerate`, which the probe omits.
+/// An observation useful only to `linerate`, which the probe omits.
 const SIMULATOR: &str = "valgrind";
 
-/// A line per tier that the probe has, then one per check.
+/// Formats a line per tier that the probe has, then one per check.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
@@ -91,8 +91,8 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
     text
 }
 
-/// Lines for each cache level, each TLB level, the pages and the noise; then a line for each
-/// undetermined value.
+/// Formats lines for each cache level, each TLB level, the pages and the noise; then a line for
+/// each undetermined value.
 pub(crate) fn memory(report: &MemoryReport) -> String {
     let mut text = String::new();
     for level in &report.levels {

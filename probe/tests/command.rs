@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program as it is called.
+//! The program as invoked from the command line.
 
 use std::fs::{File, OpenOptions};
 use std::process::{Command, Output, Stdio};
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A file that takes nothing.
+/// Opens a file to which every write fails.
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").unwrap()
 }
@@ -62,7 +62,7 @@ fn doctor_names_no_command_that_the_probe_has_not() {
     }
 }
 
-/// Nothing panics on a closed pipe or a full disk.
+/// No panic on a closed pipe or a full disk.
 #[test]
 fn outputs_that_take_nothing_end_in_a_status() {
     let status = |arguments: &str, stderr: File| {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The accuracy suite: programs that measure or simulate what is known, and print how far off the
+//! The accuracy suite: programs that measure or simulate a known truth, and print how far off the
 //! answer is. A check fails on a median, or on a share minus its own sampling error; nothing is
-//! measured again because it came out badly.
+//! re-measured because it came out badly.
 //!
-//! Each program is an example of its crate and prints the lines of [`linerate_record::accuracy`].
-//! CI runs all of them at the size that still can fail; `--full` takes the size of the published
-//! figures.
+//! Each program is an example of its crate and prints the lines defined in
+//! [`linerate_record::accuracy`]. CI runs all of them at the smallest size that can still fail;
+//! `--full` uses the size of the published figures.
 
 use crate::command::{cargo, status_with_lines};
 use crate::outcome::Outcome;
 use linerate_record::accuracy::{Check, Verdict};
 
-/// A program of the suite.
+/// A program in the suite.
 struct Program {
-    /// The checked subject, in one word.
+    /// What is checked, in one word.
     name: &'static str,
     package: &'static str,
     example: &'static str,
     arguments: &'static [&'static str],
-    /// In addition, for the full size.
+    /// Additional arguments for the full size.
     full: &'static [&'static str],
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Choice {
     is_full: bool,
 }
 
-/// The programs of these words: all, or those named.
+/// Selects the programs named in the arguments: all, or those given.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (options, names): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| **word == "--full");
@@ -95,14 +95,14 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     })
 }
 
-/// Runs programs and prints a table of their checks; the error says how many failed.
+/// Runs programs and prints a table of their checks; the error states how many failed.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let checks = checks(choice)?;
     print!("\n{}", table(&checks));
     verdict(&checks)
 }
 
-/// The suite as a step of CI, at its small size.
+/// Runs the suite as a CI step, at its small size.
 pub(crate) fn check() -> Outcome {
     let checks = choose(&[]).and_then(|choice| checks(&choice));
     let checks = match checks {
@@ -115,7 +115,7 @@ pub(crate) fn check() -> Outcome {
     verdict(&checks).map_or_else(Outcome::Failed, |()| Outcome::Passed(skipped))
 }
 
-/// The checks of all programs; the error says which program broke, or printed none.
+/// Returns the checks of all programs; the error names the program that failed or printed no check.
 fn checks(choice: &Choice) -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
     for program in &choice.programs {
@@ -145,7 +145,7 @@ fn verdict(checks: &[Check]) -> Result<(), String> {
     }
 }
 
-/// One row per check, and a sum.
+/// Formats one row per check, and a total.
 fn table(checks: &[Check]) -> String {
     let wide = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut text =

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hostile calls of the program: damaged files, bad options, outputs that take nothing, signals,
-//! little memory. Drawn by a seed, so that a finding can be repeated.
+//! Hostile calls of the program: damaged files, bad options, outputs that cannot be written,
+//! signals, little memory. They are drawn from a seed, so that a finding can be reproduced.
 //!
 //! ```text
 //! for each class: draw its calls; small a few of each, full all or many
 //! on a few lanes: run each call in a folder of its own, under a time limit; judge how it ended
 //! ```
 //!
-//! A finding is a panic, a death by a signal, an exit status that is not documented, a refusal
-//! without a word, an input that changed, a record that cannot be read, or a call that does not
-//! end. Its folder is kept.
+//! A finding is a panic, a death by a signal, an undocumented exit status, a refusal without a
+//! message, an input that changed, a record that cannot be read, or a call that does not end. Its
+//! folder is kept.
 
 mod call;
 mod damage;
@@ -29,23 +29,23 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Calls at the same time: some wait for what never comes.
+/// Number of concurrent calls: some wait for events that never come.
 const LANES: usize = 4;
 
 /// Default seed.
 const SEED: u64 = 1;
 
-/// Number of calls of each class.
+/// Number of calls in each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// A few, for CI.
     Small,
-    /// All that are listed, and many that are drawn.
+    /// All calls listed, and many random ones.
     Full,
 }
 
 impl Size {
-    /// The number of calls of a class of which `small` are enough for CI.
+    /// Returns the number of calls for a class of which `small` are enough for CI.
     fn of(self, small: usize, full: usize) -> usize {
         match self {
             Self::Small => small,
@@ -53,7 +53,7 @@ impl Size {
         }
     }
 
-    /// All of them, or as many as are enough for CI, drawn.
+    /// Returns all of them, or a random selection that is enough for CI.
     fn some<T>(self, mut all: Vec<T>, small: usize, random: &mut Random) -> Vec<T> {
         while self == Self::Small && all.len() > small {
             all.swap_remove(random.below(all.len()));
@@ -62,7 +62,7 @@ impl Size {
     }
 }
 
-/// A class of calls; the error is a reason to skip it.
+/// A class of calls; the error is the reason to skip it.
 type Class = (&'static str, fn(&mut Random, Size) -> Result<Vec<Call>, String>);
 
 const CLASSES: &[Class] = &[
@@ -94,7 +94,7 @@ pub(crate) struct Choice {
     seed: u64,
 }
 
-/// `[--full] [--seed N] [CLASS...]`.
+/// Parses `[--full] [--seed N] [CLASS...]`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice { classes: Vec::new(), size: Size::Small, seed: SEED };
     let mut words = words.iter();
@@ -120,7 +120,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     Ok(choice)
 }
 
-/// The step of CI.
+/// Runs the attack as a CI step.
 pub(crate) fn check() -> Outcome {
     match attack(&Choice { classes: (0..CLASSES.len()).collect(), size: Size::Small, seed: SEED }) {
         Ok(skipped) => Outcome::Passed(skipped),
@@ -128,12 +128,12 @@ pub(crate) fn check() -> Outcome {
     }
 }
 
-/// Runs the calls; the error says how many findings there are.
+/// Runs the calls; the error states the number of findings.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     attack(choice).map(|_| ())
 }
 
-/// The classes that were skipped, with the reason.
+/// Runs the chosen classes and returns those that were skipped, with the reason.
 fn attack(choice: &Choice) -> Result<Vec<String>, String> {
     judge_status(status(cargo(&["build", "--locked", "-q", "-p", "linerate"])))?;
     let program = program();
@@ -178,7 +178,7 @@ fn program() -> PathBuf {
     root().join(target).join("debug/linerate")
 }
 
-/// Runs calls side by side; the findings, in the order of the calls.
+/// Runs calls in parallel and returns the findings, in the order of the calls.
 fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path) -> Vec<String> {
     let waiting = Mutex::new(calls.into_iter().enumerate());
     let found = Mutex::new(Vec::new());

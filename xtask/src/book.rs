@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The book: builds it with mdBook, which has to be installed, and checks its links.
 //!
-//! The preprocessor of mdBook is here, too. Pages link to files of the repository, which the book
-//! does not contain: there the path is printed instead. Links to a `README.md` go to its
-//! `index.md`, as mdBook renames it. mdBook sends `[context, book]` as JSON and expects the book
-//! back.
+//! The mdBook preprocessor is here, too. Pages link to files of the repository, which the book does
+//! not contain: there the path is printed instead. Links to a `README.md` go to its `index.md`, as
+//! mdBook renames it. mdBook sends `[context, book]` as JSON and expects the book back.
 
 mod html;
 
@@ -14,20 +13,20 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-/// Where book.toml has mdBook write to.
+/// Output folder set in book.toml.
 const FOLDER: &str = "target/book";
 
 /// Builds the book into `target/book`.
 ///
 /// # Errors
-/// mdBook is missing or fails, or a link of the book leads nowhere.
+/// mdBook is missing or fails, or a link in the book leads nowhere.
 pub(crate) fn run() -> Result<(), String> {
     judge(status(program("mdbook", &["build"])))?;
     let dead = html::dead_links(&root().join(FOLDER))?;
     if dead.is_empty() { Ok(()) } else { Err(format!("dead links:\n{}", dead.join("\n"))) }
 }
 
-/// As [`run`], where mdBook is installed.
+/// Like [`run`], if mdBook is installed.
 pub(crate) fn check() -> Outcome {
     match output(program("mdbook", &["--version"])) {
         Ok(_) => run().into(),
@@ -50,7 +49,7 @@ pub(crate) fn rewrite() -> Result<(), String> {
     writeln!(std::io::stdout(), "{book}").map_err(|error| error.to_string())
 }
 
-/// Paths of all chapters below docs/, as mdBook renders them.
+/// Collects the paths of all chapters below docs/, as mdBook renders them.
 fn collect_pages(value: &Value, pages: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -84,7 +83,7 @@ fn rewrite_chapters(value: &mut Value, pages: &BTreeSet<String>) {
     }
 }
 
-/// A page with its inline links rewritten, outside fenced blocks.
+/// Returns a page with its inline links rewritten, outside fenced blocks.
 fn rewrite_page(markdown: &str, path: &str, pages: &BTreeSet<String>) -> String {
     let mut is_fenced = false;
     let lines = markdown.split_inclusive('\n').map(|line| {
@@ -111,7 +110,7 @@ fn rewrite_line(line: &str, path: &str, pages: &BTreeSet<String>) -> String {
     done + rest
 }
 
-/// The text before a link with its bracket removed, and the path that it led to.
+/// Returns the text before a link with the link's bracket removed, and the path that it led to.
 fn as_path(before: &str, file: &str) -> String {
     let (lead, text) = before.rsplit_once('[').unwrap_or(("", before));
     let plain = text.trim_matches('`').trim_end_matches('/');
@@ -123,7 +122,7 @@ fn as_path(before: &str, file: &str) -> String {
 }
 
 enum Destination {
-    /// A page of the book by its own name, an address, or a picture.
+    /// A page of the book under its own name, a URL, or an image.
     Kept,
     /// A page that mdBook renames.
     Page(String),
@@ -150,7 +149,8 @@ fn destination(target: &str, path: &str, pages: &BTreeSet<String>) -> Destinatio
     Destination::File(resolved)
 }
 
-/// A path relative to the folder of page `path` of docs/, from the root of the repository.
+/// Resolves a path relative to the folder of page `path` in docs/ to one relative to the root of
+/// the repository.
 fn resolve(path: &str, file: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts = vec!["docs"];

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything CI checks, as a table of steps.
 //!
-//! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
-//! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
+//! A step whose tool is missing is skipped, reported with the reason and counted. A test that
+//! cannot do its work here prints a line starting with `SKIP`; those are collected and counted as
+//! well.
 //!
-//! Output of a step goes to a file under `target/ci`. For a failed step the likely cause is
+//! The output of a step goes to a file under `target/ci`. If a step fails, the likely cause is
 //! printed, and repeated at the very end.
 //!
-//! Steps that measure, or whose programs take all processors, run alone; then the others, in
-//! parallel. Of these, a step that names its inputs is not run again while they are as they were
-//! when it passed.
+//! Steps that measure, or whose programs use all processors, run alone; then the others run in
+//! parallel. Of these, a step that names its inputs is not rerun while they are unchanged since it
+//! passed.
 
 mod cause;
 mod toolchains;
@@ -32,15 +33,15 @@ use toolchains::{
 /// Checks to run.
 pub(crate) struct Choice {
     steps: Vec<&'static Step>,
-    /// Without the steps that take minutes.
+    /// Whether to skip the steps that take minutes.
     is_fast: bool,
-    /// Nothing is checked: the names are asked for.
+    /// Whether to list the names instead of running checks.
     is_list: bool,
-    /// Steps run even if nothing they read has changed since they passed.
+    /// Whether to run steps even if nothing they read has changed since they passed.
     is_again: bool,
 }
 
-/// The steps of these words: all, or those whose names have one of the words in them.
+/// Selects the steps for these arguments: all, or those whose names contain one of the words.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (options, names): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| ["--fast", "--list", "--again"].contains(word));
@@ -61,12 +62,12 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
 
 struct Step {
     name: &'static str,
-    /// Left out of a fast run.
+    /// Whether the step is left out of a fast run.
     slow: bool,
-    /// Exclusive resource of the step, if it may run in parallel with others at all.
+    /// Exclusive resource of the step; `None` if it may not run in parallel with others.
     uses: Option<&'static str>,
-    /// Files and folders, from the root, that decide what comes of the step; none if it always
-    /// runs.
+    /// Files and folders, relative to the root, that determine the result of the step; empty if it
+    /// always runs.
     inputs: &'static [&'static str],
     run: fn() -> Outcome,
 }
@@ -79,12 +80,12 @@ const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: None, inputs: &[], run }
 }
 
-/// A slow step that neither measures nor takes both processors.
+/// Creates a slow step that neither measures nor uses both processors.
 const fn parallel(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: Some(uses), inputs: &[], run }
 }
 
-/// As [`parallel`], and not run again while `inputs` are as they were when it passed.
+/// Like [`parallel`], but not rerun while `inputs` are unchanged since it passed.
 const fn cached(
     uses: &'static str,
     name: &'static str,
@@ -122,12 +123,12 @@ const LAB: &str = "lab/cache";
 const COUNTS: &str = "native/build/counts";
 const ISA: &str = "native/build/isa";
 const PORTS: &str = "native/build/ci-ports";
-/// Cargo's folder, and those it has for other compilers.
+/// Cargo's target folder, and those for other compilers.
 const TARGET: &str = "target";
 const TARGET_OLDEST: &str = "target of the oldest compiler";
 const TARGET_NIGHTLY: &str = "target of the nightly compiler";
 
-/// Those that run alone come first.
+/// Steps that run alone come first.
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
@@ -141,7 +142,7 @@ const STEPS: &[Step] = &[
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu", "check-install"])
     }),
     quick("registers of counters", pmu::check),
-    // Each bench does one short round: does it run, are its results right.
+    // Each bench does one short round: does it run, and are its results correct?
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
@@ -165,7 +166,7 @@ const STEPS: &[Step] = &[
     cached(NATIVE, "sharing of vector registers", NATIVE_SOURCES, || {
         native::make(&["check-vector", "check-vector-qemu"])
     }),
-    // Fetches the compiler that the base crates are built with.
+    // Also fetches the compiler that the base crates are built with.
     cached(LAB, "guests", GUEST_SOURCES, lab::check_all),
     cached(LAB, "counters without perf", GUEST_SOURCES, lab::check_pmu),
     parallel(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
@@ -198,15 +199,15 @@ const LANES: usize = 2;
 struct Report {
     is_failed: bool,
     is_passed: bool,
-    /// It passed in a run before this one, and nothing it reads has changed.
+    /// Whether the step passed in an earlier run, and nothing it reads has changed.
     is_earlier: bool,
     skipped: usize,
     lines: Vec<String>,
-    /// Of a failure, if its log tells it.
+    /// Cause of a failure, if the log shows it.
     cause: Option<String>,
 }
 
-/// Runs the steps; the error says how many of them failed.
+/// Runs the steps; the error states how many of them failed.
 pub(crate) fn run(choice: Choice) -> Result<(), String> {
     let steps = &choice.steps;
     if choice.is_list {
@@ -227,14 +228,14 @@ pub(crate) fn run(choice: Choice) -> Result<(), String> {
     if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
 }
 
-/// The steps still to be run, and the resources in use.
+/// The steps still to run, and the resources in use.
 struct Waiting {
     steps: Vec<&'static Step>,
     used: Vec<&'static str>,
 }
 
 impl Waiting {
-    /// The first step that uses nothing that is in use.
+    /// Takes the first step whose resource is not in use.
     fn take(&mut self) -> Option<&'static Step> {
         let is_free = |step: &&Step| step.uses.is_none_or(|what| !self.used.contains(&what));
         let at = self.steps.iter().position(is_free)?;
@@ -244,8 +245,8 @@ impl Waiting {
     }
 }
 
-/// Runs steps in [`LANES`] threads, those that use the same one after the other; what came of them,
-/// in their order.
+/// Runs steps in [`LANES`] threads, those with the same resource one after the other; returns their
+/// results, in the order of the steps.
 fn side_by_side<T: Send>(
     steps: Vec<&'static Step>,
     run: impl Fn(&'static Step) -> T + Sync,
@@ -278,7 +279,7 @@ fn side_by_side<T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs a step and says what came of it.
+/// Runs a step and reports its result.
 fn report(step: &'static Step, choice: &Choice) -> Report {
     println!("== {}", step.name);
     let start = Instant::now();
@@ -325,7 +326,7 @@ fn report(step: &'static Step, choice: &Choice) -> Report {
     report
 }
 
-/// Runs a step with the output of its programs in a file, and keeps its pass.
+/// Runs a step with the output of its programs in a file, and stores its pass.
 fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
     log_to(log.and_then(|log| File::create(log).ok()));
     let outcome = std::panic::catch_unwind(step.run)
@@ -335,7 +336,7 @@ fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
     outcome
 }
 
-/// The folder of all that is kept of the steps.
+/// Returns the folder for everything that is kept from the steps.
 fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(target).join("ci")
@@ -345,7 +346,7 @@ fn file_name(step: &Step) -> String {
     step.name.replace([' ', ','], "_")
 }
 
-/// The file for what a step's programs write; `None` where it cannot be made.
+/// Returns the file for the output of a step's programs, or `None` if it cannot be created.
 fn log_of(step: &Step) -> Option<PathBuf> {
     fs::create_dir_all(folder()).ok()?;
     Some(folder().join(file_name(step)).with_extension("log"))
@@ -360,14 +361,14 @@ fn lints() -> Outcome {
     expect_success(cargo(&args))
 }
 
-/// Runs the tests, the output of passing ones shown: they say there what they had to skip.
+/// Runs the tests, showing the output of passing ones: it says what they had to skip.
 fn tests() -> Outcome {
     tests_of(&["--workspace", "--no-fail-fast"])
 }
 
-/// Kernels as they are used, and the segments of a seed, which must be those of the other profile.
-/// In the profile, and with the features, that have just been built for the benches; other tests
-/// of these names come along.
+/// Tests kernels as they are used, and the segments of a seed, which must match those of the other
+/// profile. Uses the profile and the features that have just been built for the benches; other
+/// tests with these names run, too.
 fn optimised_tests() -> Outcome {
     let tests = ["--test=kernels", "--test=deterministic"];
     tests_of(&[&["--profile=bench", "--workspace"], &tests[..]].concat())
@@ -387,10 +388,10 @@ fn tests_of(selection: &[&str]) -> Outcome {
     }
 }
 
-/// A minute of fuzzing, from what earlier ones found.
+/// Fuzzes for a minute, starting from what earlier runs found.
 fn fuzz_briefly() -> Outcome {
-    // Of the whole workspace, as CI has built it: with this package's features alone it would be
-    // built once more.
+    // The whole workspace, as CI has built it: with only this package's features it would be built
+    // again.
     let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
     expect_success(cargo(&bench))
 }
@@ -401,7 +402,7 @@ fn documentation() -> Outcome {
     expect_success(command)
 }
 
-/// The programs of the guests, whose workspace is one of its own, on this machine.
+/// Checks the guest programs, which have a separate workspace, on this machine.
 fn probe() -> Outcome {
     let manifest = ["--manifest-path", "probe/Cargo.toml"];
     let programs = ["-p", "linerate-probe", "-p", "known"];

@@ -8,16 +8,17 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 thread_local! {
-    /// Destination of the output of this thread's programs, if not ours.
+    /// Destination for the output of programs that this thread starts, if not our own output.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// Sends the output of programs that this thread starts to `log` from now on, or to ours again.
+/// Sends the output of programs that this thread starts to `log` from now on, or back to our own
+/// output.
 pub(crate) fn log_to(log: Option<File>) {
     LOG.set(log);
 }
 
-/// A second handle of this thread's log, if it has one; for a thread that it starts.
+/// Returns a second handle to this thread's log, if it has one; for a thread that it starts.
 pub(crate) fn log() -> Option<File> {
     LOG.with_borrow(|log| log.as_ref().map(|file| file.try_clone().expect("a file can be shared")))
 }
@@ -30,31 +31,32 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
     }
 }
 
-/// The command's output to the log, if there is one.
+/// Redirects the command's output to the log, if there is one.
 fn logged(command: &mut Command) {
     if let Some(file) = log() {
         command.stderr(file.try_clone().expect("a file can be shared")).stdout(file);
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
-/// A program with its arguments, to be run from the root without standard input.
+/// Creates a command for a program with its arguments, to be run from the root without standard
+/// input.
 pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(args).current_dir(root()).stdin(Stdio::null());
     command
 }
 
-/// Cargo of the toolchain in use.
+/// Creates a command for the current toolchain's cargo.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args)
 }
 
-/// Cargo of another toolchain that rustup has installed.
+/// Creates a command for the cargo of another toolchain that rustup has installed.
 pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
     let mut command = program("rustup", &["run", toolchain, "cargo"]);
     command.args(args);
@@ -64,7 +66,7 @@ pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
     command
 }
 
-/// The command as one would type it.
+/// Returns the command as it would be typed.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words: Vec<_> = std::iter::once(program)
@@ -85,7 +87,7 @@ pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
-/// As [`status`], and hands every line of standard output to `line` as well.
+/// Like [`status`], but also passes every line of standard output to `line`.
 pub(crate) fn status_with_lines(
     mut command: Command,
     mut line: impl FnMut(&str),
@@ -105,7 +107,7 @@ pub(crate) fn status_with_lines(
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
-/// Standard output of the command; `Err` if it cannot start or does not exit with 0.
+/// Returns the standard output of the command; `Err` if it cannot start or does not exit with 0.
 pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     let shown = shown(&command);
     match finish(command)? {
@@ -114,7 +116,7 @@ pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Standard output of the command, and how it ended; `Err` if it cannot start.
+/// Returns the standard output of the command, and how it ended; `Err` if it cannot start.
 pub(crate) fn finish(mut command: Command) -> Result<Output, String> {
     let shown = shown(&command);
     let errors = log().map_or_else(Stdio::inherit, Stdio::from);

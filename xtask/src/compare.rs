@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask compare`: what a change costs. Two commands run in pairs, in random order, and the
-//! ratio of each figure is taken pair by pair; a page prints the table of the stored pairs.
+//! ratio of each figure is computed per pair; a page prints the table from the stored pairs.
 //!
-//! A line of the file is a pair and a figure: number of the pair, name of the figure, its value
+//! Each line of the file is one figure in one pair: pair number, name of the figure, its value
 //! before and after, separated by tabs.
 
 use crate::command::{output, program, root};
@@ -22,19 +22,20 @@ pub(crate) struct Choice {
 
 #[derive(Debug, PartialEq, Eq)]
 enum What {
-    /// Print the ratios; with `is_grouped` one per group of figures, their median: those whose
-    /// names differ in the last word alone.
+    /// Print the ratios; with `is_grouped`, one per group of figures, their median: a group is the
+    /// figures whose names differ only in the last word.
     Print { is_grouped: bool },
-    /// Measure pairs into the file.
+    /// Measure pairs and append them to the file.
     Measure { pairs: u32, figures: Figures, commands: [String; 2] },
 }
 
-/// The figures of a command that count.
+/// The figures of a command that are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum Figures {
-    /// Those of its record whose names end so.
+    /// Figures in its record whose names end like this.
     Record(Vec<String>),
-    /// Those of a table that it prints: the value in this column, by the number in the first one.
+    /// Figures in a table that it prints: the value in this column, by the number in the first
+    /// column.
     Column(usize),
 }
 
@@ -47,11 +48,11 @@ struct Pair {
     after: f64,
 }
 
-/// Seconds that a command may take.
+/// Time limit for a command, in seconds.
 const LIMIT_S: &str = "600";
 const HOW: &str = "compare FILE [--grouped], or compare FILE PAIRS FIGURE,... BEFORE AFTER";
 
-/// What the words behind `compare` ask for.
+/// Parses the arguments of `compare`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (file, what) = match words {
         [file] => (file, What::Print { is_grouped: false }),
@@ -95,13 +96,13 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     }
 }
 
-/// The number of the first pair of a run: those of earlier runs in the file stay pairs of their
-/// own.
+/// Returns the number of the first pair in a run: pairs from earlier runs in the file stay
+/// separate.
 fn next_number(known: &[Pair]) -> u32 {
     known.iter().map(|pair| pair.number).max().map_or(1, |last| last + 1)
 }
 
-/// The lines of a pair, of which the command `first` runs first.
+/// Returns the lines of a pair; the command `first` runs first.
 fn measure(
     number: u32,
     figures: &Figures,
@@ -138,7 +139,8 @@ fn text_of(line: &str) -> Result<String, String> {
     String::from_utf8(output(program("timeout", &limited))?).map_err(|e| e.to_string())
 }
 
-/// The figures in the CSV of a record whose names end so; a single end is left out of the names.
+/// Returns the figures in a record's CSV whose names end like this; if there is only one ending, it
+/// is removed from the names.
 fn of_record(csv: &str, ends: &[String]) -> Vec<(String, f64)> {
     let figure = |line: &str| {
         let cells: Vec<&str> = line.splitn(5, ',').collect();
@@ -152,7 +154,7 @@ fn of_record(csv: &str, ends: &[String]) -> Vec<(String, f64)> {
     csv.lines().skip(1).filter_map(figure).collect()
 }
 
-/// A column of the rows of a table that begin with a number.
+/// Returns a column of a table, from the rows that begin with a number.
 fn of_table(text: &str, column: usize) -> Vec<(String, f64)> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split_whitespace().collect();
@@ -180,7 +182,7 @@ fn group(figure: &str) -> &str {
     figure.rsplit_once(' ').map_or(figure, |(group, _)| group)
 }
 
-/// A row per figure, in the order of the file.
+/// Formats a row per figure, in the order of the file.
 fn table(pairs: &[Pair], is_grouped: bool) -> String {
     let name = |pair: &Pair| match is_grouped {
         true => group(&pair.figure).to_owned(),
@@ -215,7 +217,7 @@ fn table(pairs: &[Pair], is_grouped: bool) -> String {
     text
 }
 
-/// The ratio of each pair: the median over its figures.
+/// Returns the ratio of each pair: the median over its figures.
 fn ratios(pairs: &[&Pair]) -> Vec<f64> {
     let mut numbers: Vec<u32> = pairs.iter().map(|pair| pair.number).collect();
     numbers.dedup();
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_pair_by_pair() {
-        // The machine is twice as slow in the second pair.
+        // The machine is half as fast in the second pair.
         let text = "1\ta x\t10\t11\n1\ta y\t20\t24\n2\ta x\t20\t22\n2\ta y\t40\t48\n";
         let pairs = pairs(text).expect("pairs");
         let alone = table(&pairs, false);

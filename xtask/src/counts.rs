@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that the kernels execute, variant by variant, on architectures that are emulated.
+//! Instructions that the kernels execute, variant by variant, on emulated architectures.
 //!
-//! `lab/icount` has the program that makes the calls and the plugin that counts between them.
-//! Counts depend only on the compiler: each is taken twice, in different environments, and must be
-//! the same. They are not times: the cost of an instruction depends on the processor.
+//! `lab/icount` contains the program that makes the calls and the plugin that counts between them.
+//! Counts depend only on the compiler: each is taken twice, in different environments, and both
+//! must be equal. They are not times: the cost of an instruction depends on the processor.
 
 pub(crate) mod context;
 mod document;
@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use targets::{TARGETS, Target};
 
-/// From `native/`, as its Makefile sees it.
+/// Relative to `native/`, as its Makefile sees it.
 const BUILD: &str = "build/counts";
 const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns \
                       -Wall -Wextra -Wconversion -Werror";
-/// More than the arguments of any call take beyond those of a call of a function without effect.
+/// More instructions than any call needs to pass its arguments, beyond those of a call to an empty
+/// function.
 const CALLER: u64 = 8;
 
 /// The calls.
@@ -31,26 +32,26 @@ struct Call {
     variant: String,
     function: String,
     bytes: u64,
-    /// Offset case of `lab/icount/calls.c`: 0 aligned, 1 not.
+    /// Offset case from `lab/icount/calls.c`: 0 aligned, 1 not.
     offsets: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
-    /// Instructions of the kernels.
+    /// Number of instructions in the kernels.
     all: u64,
-    /// Those of them that are vector instructions.
+    /// Number of these that are vector instructions.
     vector: u64,
 }
 
-/// A variant as the program saw it.
+/// A variant as the program reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variant {
     name: String,
     is_vector: bool,
-    /// The functions that are selected from it if no later one takes its place.
+    /// The functions for which the variant is selected unless a later one replaces it.
     preferred: Vec<String>,
-    /// Bytes of code in its object.
+    /// Bytes of code in the variant's object.
     bytes: u64,
 }
 
@@ -59,9 +60,9 @@ struct Variant {
 struct Counts {
     target: &'static Target,
     compiler: String,
-    /// In the order of the table of variants, after `reference` and `plain`.
+    /// In the order of the variant table, after `reference` and `plain`.
     variants: Vec<Variant>,
-    /// Compiled, but not for this processor.
+    /// Compiled, but not supported by this processor.
     not_run: Vec<String>,
     counts: BTreeMap<Call, Count>,
     sizes: Sizes,
@@ -73,14 +74,14 @@ impl Counts {
         self.counts.get(&Call { variant, function, bytes, offsets }).copied()
     }
 
-    /// The scalar variant of `function` that is selected without vectors.
+    /// Returns the scalar variant of `function` that is selected without vectors.
     fn scalar(&self, function: &str) -> Option<&str> {
         let is_selected =
             |v: &&Variant| !v.is_vector && v.preferred.iter().any(|name| name == function);
         self.variants.iter().rfind(is_selected).map(|v| v.name.as_str())
     }
 
-    /// One variant's count divided by another's.
+    /// Returns one variant's count divided by another's.
     fn ratio(&self, of: &str, to: &str, function: &str, bytes: u64, offsets: u64) -> Option<f64> {
         let of = self.count(of, function, bytes, offsets)?.all;
         let to = self.count(to, function, bytes, offsets)?.all;
@@ -89,7 +90,7 @@ impl Counts {
     }
 }
 
-/// Counts everywhere, prints the tables of the page, and judges.
+/// Counts on all targets, prints the tables of the page, and judges the counts.
 pub(crate) fn print() -> Result<(), String> {
     let (all, skips) = measure()?;
     for skip in &skips {
@@ -99,7 +100,7 @@ pub(crate) fn print() -> Result<(), String> {
     goals::judge(&all)
 }
 
-/// Counts everywhere and judges.
+/// Counts on all targets and judges the counts.
 pub(crate) fn check() -> Outcome {
     match measure() {
         Ok((all, skips)) => match goals::judge(&all).and_then(|()| context::check()) {
@@ -110,7 +111,7 @@ pub(crate) fn check() -> Outcome {
     }
 }
 
-/// Every target whose tools are here, and why the others are not.
+/// Measures every target whose tools are installed here, and returns why the others were skipped.
 fn measure() -> Result<(Vec<Counts>, Vec<String>), String> {
     let (mut all, mut skips) = (Vec::new(), Vec::new());
     for target in TARGETS {
@@ -149,7 +150,8 @@ fn count(target: &'static Target) -> Result<Counts, String> {
     Ok(Counts { target, compiler, variants, not_run, counts, sizes })
 }
 
-/// The objects of the archive, compiled at a level: at -O2 that of which instructions are counted.
+/// Returns the objects of the archive, compiled at an optimisation level: -O2 is the level at which
+/// instructions are counted.
 fn objects(target: &Target, folder: &str, level: &str) -> Result<BTreeMap<String, Size>, String> {
     let archive = if level == "-O2" {
         format!("{folder}/liblr.a")
@@ -178,7 +180,7 @@ fn archive(target: &Target, build: &str, level: &str) -> Result<(), String> {
 fn build(target: &Target, folder: &str) -> Result<(), String> {
     let gcc = target.tool("gcc");
     let build = format!("{BUILD}/{}", target.folder());
-    // Objects of another compiler or of other flags would stay.
+    // Objects from another compiler or other flags would otherwise remain.
     if root().join(folder).exists() {
         fs::remove_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
@@ -241,7 +243,7 @@ fn emulate(
     read(&lines, &marks)
 }
 
-/// The address of a symbol in what `nm` prints.
+/// Returns the address of a symbol from the output of `nm`.
 fn address_of(symbols: &str, name: &str) -> Result<String, String> {
     let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
     let address = line.and_then(|line| line.split_whitespace().next());
@@ -250,7 +252,7 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);
 
-/// Joins the calls with the counts: of every two marks the second ends a call.
+/// Joins the calls with the counts: the second of every two marks ends a call.
 fn read(lines: &str, marks: &str) -> Result<Read, String> {
     let mut ends = marks.lines().skip(1).step_by(2);
     let (mut variants, mut not_run, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -264,7 +266,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
         let mark = ends.next().ok_or_else(wrong)?;
         let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
         let outside = all - in_range;
-        // Calls from a kernel to other functions would not be counted as the kernel's.
+        // Calls from a kernel to other functions would not be attributed to the kernel.
         if outside > *overhead.get_or_insert(outside) + CALLER {
             return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
         }
@@ -300,7 +302,7 @@ fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     all?.try_into().ok()
 }
 
-/// The first words of a line, and the rest.
+/// Returns the first words of a line, and the rest.
 fn split_after(line: &str, words: usize) -> Option<(Vec<&str>, &str)> {
     let mut parts = line.splitn(words + 1, ' ').collect::<Vec<_>>();
     (parts.len() == words + 1).then(|| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Release artifacts under `target/dist`: static binaries with checksums, completions and manual
+//! Release artifacts under `target/dist`: static binaries with checksums, completions and man
 //! pages, a Debian package and an RPM package. Those that this machine cannot build are reported as
-//! skipped. Programs and packages are tried in root directories that hold nothing else.
+//! skipped. Programs and packages are tested in otherwise empty root directories.
 
 mod packages;
 
@@ -14,13 +14,13 @@ const FOLDER: &str = "target/dist";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
-/// A processor for which a program is built.
+/// A processor for which the program is built.
 struct Target {
-    /// As rustc names it; with the C library linked in.
+    /// Target triple of rustc; the C library is linked statically.
     triple: &'static str,
-    /// Compilers of C for it, one of which has to be installed.
+    /// C compilers for the target, one of which has to be installed.
     compilers: &'static [&'static str],
-    /// As Debian and rpm name the processor.
+    /// Names of the processor in Debian and rpm.
     packaged: [&'static str; 2],
 }
 
@@ -37,7 +37,7 @@ const TARGETS: [Target; 2] = [
     },
 ];
 
-/// Commands that have to work in a root directory that holds the program and nothing else.
+/// Commands that have to work in a root directory that holds only the program.
 const BARE: [&[&str]; 4] = [
     &["--version"],
     &["stages"],
@@ -45,7 +45,7 @@ const BARE: [&[&str]; 4] = [
     &["kernels", "--list"],
 ];
 
-/// Builds, packs and tries everything that this machine can.
+/// Builds, packages and tests everything that this machine can.
 ///
 /// # Errors
 /// A build fails, or a program does not work in a bare root directory.
@@ -76,7 +76,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The compiler of C for a target; the error says what is missing.
+/// Returns the C compiler for a target; the error states what is missing.
 fn compiler(target: &Target) -> Result<&'static str, String> {
     let installed = output(program("rustup", &["target", "list", "--installed"]))?;
     let installed = String::from_utf8_lossy(&installed);
@@ -88,7 +88,7 @@ fn compiler(target: &Target) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("no compiler of C; one of {}", target.compilers.join(", ")))
 }
 
-/// Builds and packs for one target; the names of its archives.
+/// Builds and packages for one target; returns the names of its archives.
 fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<String>, String> {
     let Target { triple, packaged, .. } = target;
     let name = triple.replace('-', "_");
@@ -96,8 +96,8 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     let mut build =
         cargo(&["build", "--release", "--locked", "-p", "linerate", "--target", triple]);
     build.env(format!("CC_{name}"), compiler);
-    // rustc has the C library and the startup files; musl-gcc would link a program that is static
-    // and position-independent as a dynamic one, which crashes where musl is not installed.
+    // rustc comes with the C library and the startup files; musl-gcc would link a static
+    // position-independent program as a dynamic one, which crashes where musl is not installed.
     let linker = if is_host { "cc" } else { compiler };
     build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), linker);
     judge(crate::command::status(build))?;
@@ -110,7 +110,8 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), packed.join(file)).map_err(|e| cannot(&packed, &e))?;
     }
-    // Texts are the same for every processor; a program of another one cannot print them here.
+    // The texts are the same for every processor; a program built for another one cannot print them
+    // here.
     let of_host = format!("target/{}-unknown-linux-musl/release/linerate", std::env::consts::ARCH);
     let texts = if is_host { built } else { root().join(of_host) };
     if texts.exists() {
@@ -135,7 +136,7 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
     Ok(archives)
 }
 
-/// Completions and manual pages, as the program prints them.
+/// Writes the completions and man pages, as the program prints them.
 fn write_texts(linerate: &Path, packed: &Path) -> Result<(), String> {
     let name = linerate.to_string_lossy();
     let (completions, man) = (packed.join("completions"), packed.join("man1"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources of others, brought to `third-party`, which git leaves alone.
+//! Third-party sources, downloaded to `third-party`, which git ignores.
 //!
-//! Pinned by hash, which is checked before unpacking. apt knows the location: the source is next to
-//! a binary package of the same name on its mirror.
+//! Sources are pinned by hash, which is checked before unpacking. apt knows the location: the
+//! source is next to a binary package of the same name on its mirror.
 
 use crate::command::{output, program, root};
 use std::fs::{self, File};
@@ -11,23 +11,23 @@ use std::time::SystemTime;
 
 const FOLDER: &str = "third-party";
 
-/// lwIP as Debian has it, whose source package leaves out files of unclear licence.
+/// lwIP as in Debian, whose source package omits files with unclear licences.
 const LWIP_VERSION: &str = "2.1.3";
 const LWIP_ARCHIVE: &str = "lwip_2.1.3+dfsg1.orig.tar.xz";
 const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24";
 
-/// A binary package made from it.
+/// A binary package built from this source.
 const LWIP_PACKAGE: &str = "liblwip-dev";
 
-/// Crates that look for lwIP at build time, and must be rebuilt.
+/// Build script of a crate that looks for lwIP at build time, and must be rerun.
 const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
 
-/// Tells tools, ours among them, that a folder holds nothing of the project. What it must begin
-/// with is fixed by the Cache Directory Tagging Specification.
+/// Marks a folder, for tools including ours, as not part of the project. The required first bytes
+/// are fixed by the Cache Directory Tagging Specification.
 pub(crate) const TAG: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask`.\n";
 
-/// Brings lwIP where it is not there in the version that is pinned.
+/// Downloads lwIP unless the pinned version is already there.
 pub(crate) fn lwip_if_absent() -> Result<(), String> {
     let version = fs::read_to_string(root().join(FOLDER).join("lwip/version.txt"));
     if version.is_ok_and(|version| version.trim() == LWIP_VERSION) { Ok(()) } else { lwip() }
@@ -56,14 +56,14 @@ pub(crate) fn lwip() -> Result<(), String> {
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
 }
 
-/// Writes a file, and creates its folders.
+/// Writes a file, creating its folders.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let folder = file.parent().unwrap_or(file);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
     written.map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// Downloads the archive from where apt would take the binary package.
+/// Downloads the archive from where apt would get the binary package.
 fn download(archive: &Path) -> Result<(), String> {
     let by_hand = || {
         format!(
@@ -83,7 +83,7 @@ fn download(archive: &Path) -> Result<(), String> {
     output(program("/usr/lib/apt/apt-helper", &helper)).map(drop)
 }
 
-/// The folder of the first address that `apt-get --print-uris` prints, which it puts in quotes.
+/// Returns the folder of the first URL that `apt-get --print-uris` prints, which is quoted.
 fn pool_folder(uris: &str) -> Option<&str> {
     let uri = uris.lines().find_map(|line| line.strip_prefix('\'')?.split('\'').next())?;
     uri.rsplit_once('/').map(|(folder, _)| folder)
@@ -96,7 +96,7 @@ fn sha256(file: &Path) -> Result<String, String> {
     line.split_whitespace().next().map(str::to_owned).ok_or_else(|| "sha256sum is silent".into())
 }
 
-/// Puts the sources and their licence into an empty folder.
+/// Unpacks the sources and their licence into an empty folder.
 fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     let at = |error| format!("{}: {error}", folder.display());
     if folder.exists() {

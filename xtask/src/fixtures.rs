@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stored records of `linerate_record::fixtures`, one of each kind, measured by the tool.
+//! The stored records in `linerate_record::fixtures`, one of each kind, measured by the tool.
 
 use crate::command::{cargo, output, root};
 use std::process::Command;
 
 const FOLDER: &str = "crates/record/fixtures";
 
-/// Output directory: not that of the program, which contains the fixtures and would be rebuilt
-/// after each.
+/// Output directory: separate from the program's, which contains the fixtures and would be rebuilt
+/// after each one.
 const MADE_IN: &str = "target/fixtures";
 
-/// The kind of a record, and the arguments that make it. Small: a test asks for their shape.
+/// Kinds of records, with the arguments that produce them. The records are small: tests depend on
+/// their structure.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("run", &["run", "examples/edge.toml", "--time", "200ms", "--cpus", "0"]),
     ("tune", &["tune", "examples/edge.toml", "--time", "200ms"]),
@@ -24,11 +25,11 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("doctor", &["doctor"]),
 ];
 
-/// Kinds of records that commands of their own make.
+/// Kinds of records that are produced by commands of their own.
 const OTHERS: [&str; 4] = ["stat", "why", "profile", "regions"];
 
-/// Measures all of them again, or those named. Tests that compare values found in one may need new
-/// ones.
+/// Re-measures all records, or those named. Tests that compare values in a record may need new
+/// expected values.
 pub(crate) fn write(named: &[String]) -> Result<(), String> {
     let (made_in, folder) = (root().join(MADE_IN), root().join(FOLDER));
     std::fs::create_dir_all(&made_in).map_err(|error| format!("{MADE_IN}: {error}"))?;
@@ -65,13 +66,13 @@ fn linerate(arguments: &[&str], kind: &str, end: &[&str]) -> Command {
     let run = ["run", "--quiet", "--locked", "--package", "linerate", "--"];
     let file = format!("{MADE_IN}/{kind}.json");
     let mut command = cargo(&[&run, arguments, &["--quiet", "--record", &file], end].concat());
-    // No profile of this machine: its values would be in the records, and `doctor` would name its
-    // path.
+    // Do not use the profile of this machine: its values would be in the records, and `doctor`
+    // would name its path.
     command.env("XDG_STATE_HOME", "/nonexistent");
     command
 }
 
-/// A program that measures itself.
+/// Returns the command for a program that measures itself.
 fn regions() -> Command {
     let example = ["--package", "linerate-regions", "--example", "self_measurement"];
     let run = ["run", "--quiet", "--locked"];

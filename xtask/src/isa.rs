@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels on every architecture, each on emulated processors: the whole matrix as one table.
+//! The kernels on every architecture, each on emulated processors: the whole matrix in one table.
 //!
 //! A build is one compiler with its flags. Each is checked once for three things: the symbols and
-//! registers in its objects, compiling with flags that forbid vectors, and the same selection in
+//! registers in its objects, compilation with flags that forbid vectors, and the same selection in
 //! dynamically and statically linked programs. A row is a build on one emulated processor: the
 //! check of the kernels runs there, and the selection must match the row; silently selecting a
 //! simpler variant is a failure.
 //!
-//! Rows without their compiler, its C library or the emulator are skipped, and counted. Left out:
-//! times. An emulator's say nothing about a processor.
+//! Rows whose compiler, C library or emulator is missing are skipped, and counted. Left out: times.
+//! Those of an emulator say nothing about a processor.
 
 use crate::command::{log, log_to, program, say, shown};
 use crate::machines::{self, Machine};
@@ -28,11 +28,12 @@ struct Build {
 
 struct Row {
     name: &'static str,
-    /// The emulator's name of the processor; its default if empty.
+    /// The emulator's name for the processor; empty for its default.
     cpu: &'static str,
-    /// The variants of checksum, copy with checksum, copy and fill; one name if it is the same.
+    /// The variants of checksum, copy with checksum, copy and fill; a single name if all are the
+    /// same.
     selected: &'static str,
-    /// A variant of this build that the processor cannot run: forcing it must fail.
+    /// A variant in this build that the processor cannot run: forcing it must fail.
     refused: Option<&'static str>,
 }
 
@@ -45,7 +46,7 @@ const fn refusing(row: Row, variant: &'static str) -> Row {
 }
 
 const BUILDS: &[Build] = &[
-    // Before ARMv6: a word is loaded from its own alignment only.
+    // Before ARMv6: words can only be loaded from aligned addresses.
     Build {
         machine: &machines::ARMEL,
         flags: "-march=armv5te",
@@ -62,7 +63,8 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[
             refusing(row("cortex-a57", "cortex-a57", "neon"), "sve"),
-            // By name only: with vectors as short as NEON's it takes more instructions.
+            // SVE is available only by name: with vectors as short as NEON's it takes more
+            // instructions.
             row("sve16", "max,sve-default-vector-length=16", "neon"),
             row("sve32", "max,sve-default-vector-length=32", "sve sve neon neon"),
             row("sve64", "max,sve-default-vector-length=64", "sve sve neon neon"),
@@ -81,7 +83,8 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
-    // Compiled for it: the compiler may use the vector registers, and needs the list of clobbers.
+    // Compiled for this processor: the compiler may use the vector registers, so it needs the
+    // clobber lists.
     Build {
         machine: &machines::POWERPC,
         flags: "-mcpu=7450",
@@ -101,7 +104,7 @@ const BUILDS: &[Build] = &[
             row("power10", "power10", "vsx"),
         ],
     },
-    // From before SSE4 to AVX2, each without something that a later one has.
+    // From before SSE4 to AVX2, each without a feature that a later one has.
     Build {
         machine: &machines::X86_64,
         flags: "",
@@ -130,7 +133,7 @@ struct Line {
     verdict: Verdict,
 }
 
-/// The rows of those names, or an error that lists all.
+/// Returns the rows with those names, or an error that lists all.
 pub(crate) fn rows(names: &[&str]) -> Result<Vec<&'static str>, String> {
     let all: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
     let known = |name: &&str| {
@@ -140,7 +143,7 @@ pub(crate) fn rows(names: &[&str]) -> Result<Vec<&'static str>, String> {
     names.iter().map(known).collect()
 }
 
-/// Checks the rows of those names, or all; `full` makes every case of the check. `Err` names the
+/// Checks the rows with those names, or all; `full` runs every case of the check. `Err` names the
 /// rows that failed.
 pub(crate) fn run(names: &[&str], full: bool) -> Result<(), String> {
     let lines = lines(names, full);
@@ -150,7 +153,7 @@ pub(crate) fn run(names: &[&str], full: bool) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-/// As a step of CI: the whole matrix with few cases.
+/// Runs the whole matrix with few cases, as a CI step.
 pub(crate) fn check() -> Outcome {
     let lines = lines(&[], false);
     if let Err(error) = say(&table(&lines)) {
@@ -167,7 +170,8 @@ pub(crate) fn check() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Builds are shared out among as many threads as there are processors; lines are in their order.
+/// Distributes the builds over as many threads as there are processors; returns the lines in the
+/// order of the builds.
 fn lines(names: &[&str], full: bool) -> Vec<Line> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -221,12 +225,12 @@ fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
     rows.iter().map(line).collect()
 }
 
-/// Output folder of a build, below `native`.
+/// Returns the output folder of a build, below `native`.
 fn folder(build: &Build) -> String {
     format!("build/isa/{}", build.rows[0].name)
 }
 
-/// The emulator, with the libraries of the architecture for programs that are linked dynamically.
+/// Returns the emulator command, with the architecture's libraries for dynamically linked programs.
 fn emulator(build: &Build, cpu: &str) -> Vec<String> {
     let mut words = vec![build.machine.emulator.to_owned()];
     if !cpu.is_empty() {
@@ -236,11 +240,11 @@ fn emulator(build: &Build, cpu: &str) -> Vec<String> {
     words
 }
 
-/// Builds both programs, and checks everything independent of the processor.
+/// Builds both programs, and checks everything that does not depend on the processor.
 fn prepare(build: &Build) -> Result<(), Verdict> {
     let folder = folder(build);
     let tool = |name: &str, tool: &str| format!("{name}={}", build.machine.tool(tool));
-    // With its own flags, because they differ between targets.
+    // With the build's own flags, because they differ between targets.
     let compiler = tool("CC", "gcc") + " " + build.flags;
     let cpu = build.rows.last().map_or("", |row| row.cpu);
     let mut args: Vec<String> =
@@ -256,7 +260,7 @@ fn prepare(build: &Build) -> Result<(), Verdict> {
     if made.code == 0 { Ok(()) } else { Err(Verdict::Fails(made.last_line())) }
 }
 
-/// Output of a program, and its exit status; 128 if a signal ended it.
+/// Output and exit status of a program; 128 if a signal ended it.
 struct Captured {
     text: String,
     code: i32,
@@ -271,7 +275,7 @@ impl Captured {
     }
 }
 
-/// Runs a command; its output is logged as a whole, because other commands run in parallel.
+/// Runs a command; its output is logged in one piece, because other commands run in parallel.
 fn captured(mut command: Command) -> Result<Captured, String> {
     let shown = shown(&command);
     let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
@@ -281,7 +285,7 @@ fn captured(mut command: Command) -> Result<Captured, String> {
     Ok(Captured { text, code: output.status.code().unwrap_or(128) })
 }
 
-/// A program of the build on the emulated processor.
+/// Runs a program from the build on the emulated processor.
 fn on(build: &Build, row: &Row, name: &str, args: &[&str]) -> Result<Captured, String> {
     let mut words = emulator(build, row.cpu);
     words.push(format!("native/{}/{name}", folder(build)));
@@ -322,7 +326,7 @@ fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), 
     Ok(())
 }
 
-/// The variants of the list's last line, once if they are the same.
+/// Returns the variants from the last line of the list, only once if they are all the same.
 fn selected(list: &str) -> Option<String> {
     let words = list.lines().find_map(|line| line.strip_prefix("selected "))?;
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -330,7 +334,7 @@ fn selected(list: &str) -> Option<String> {
     Some(if is_one { words[0].to_owned() } else { words.join(" ") })
 }
 
-/// The subject and the number of a line like `neon 279858 cases, 0 failures`.
+/// Parses the subject and the number from a line like `neon 279858 cases, 0 failures`.
 fn counted(line: &str) -> Option<(&str, u64)> {
     let (before, _) = line.split_once(" cases, ")?;
     let (subject, cases) = before.split_once(' ')?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Emulated machines whose counters are real to the kernel and repeat to the last count.
+//! Emulated machines whose counters look real to the kernel and repeat exactly, to the last count.
 //!
-//! `lab/README.md` describes what a guest can show and what it cannot. Downloads go to `lab/cache`,
-//! which git ignores; nothing is installed on this machine.
+//! `lab/README.md` describes what a guest can and cannot show. Downloads go to `lab/cache`, which
+//! git ignores; nothing is installed on this machine.
 
 mod checks;
 pub(crate) mod compiler;
@@ -21,11 +21,11 @@ use packages::{Package, Packages};
 use pmu::Extent;
 use std::path::PathBuf;
 
-/// Reasons why the lab has no answer.
+/// Reasons why the lab has no result.
 pub(crate) enum Obstacle {
     /// A requirement is missing on this machine and could not be fetched.
     Missing(String),
-    /// It is there and does not work.
+    /// A requirement is there and does not work.
     Failed(String),
 }
 
@@ -91,7 +91,7 @@ const GUESTS: [Guest; 2] = [
     },
 ];
 
-/// Commands and files that the lab needs on this machine, and the packages that bring them.
+/// Commands and files that the lab needs on this machine, and the packages that provide them.
 const TOOLS: [(&str, &str); 11] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -116,9 +116,9 @@ fn note(line: &str) {
     let _ = say(line);
 }
 
-/// Says which tools are missing, and the command that brings them.
+/// Reports which tools are missing, and the command that installs them.
 fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
-    // A file stays what it is when it is joined to a folder.
+    // The absolute path of a file stays the same when joined to a folder.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let is_missing = |tool: &str| folders.iter().all(|folder| !folder.join(tool).exists());
@@ -136,14 +136,14 @@ fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     )))
 }
 
-/// Fetches what a guest is made of; its folder.
+/// Fetches everything a guest consists of; returns its folder.
 fn unpack(guest: &Guest) -> Result<(Packages, PathBuf), Obstacle> {
     check_tools(&TOOLS)?;
     write(&cache().join("CACHEDIR.TAG"), TAG)?;
     let mut packages = Packages::new(cache().join("apt"));
     let prefix = cache().join(guest.name);
     packages.unpack(&[guest.kernel, guest.busybox], &prefix)?;
-    // Most of the package, and nothing a guest of ours loads.
+    // The modules are most of the package, and our guests load none of them.
     let _ = std::fs::remove_dir_all(prefix.join("lib/modules"));
     Ok((packages, prefix))
 }
@@ -162,7 +162,7 @@ impl Ready {
         Ok(Self { guest, prefix, programs })
     }
 
-    /// Runs a command; prints what it writes, and returns its status.
+    /// Runs a command; prints its output, and returns its status.
     fn command(&self, command: &str) -> Result<i32, Obstacle> {
         let question = Question { name: "command".to_owned(), command: command.to_owned() };
         let answers = self.guest.ask(&self.prefix, &self.programs, &[question])?;
@@ -172,7 +172,7 @@ impl Ready {
         Ok(answer.status)
     }
 
-    /// Runs the checks; what held.
+    /// Runs the checks; returns the claims that held.
     fn check(&self) -> Result<Vec<String>, Obstacle> {
         let mut files = self.programs.clone();
         if self.guest.port.is_some() {
@@ -194,7 +194,7 @@ impl Ready {
     }
 }
 
-/// The guest of this name.
+/// Returns the guest with this name.
 fn called(name: &str) -> Result<&'static Guest, String> {
     GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
@@ -203,20 +203,20 @@ fn called(name: &str) -> Result<&'static Guest, String> {
     })
 }
 
-/// Command of the lab.
+/// A command of the lab.
 pub(crate) enum Task {
-    /// The checks in a guest.
+    /// Run the checks in a guest.
     Check(&'static Guest),
-    /// A command in a guest.
+    /// Run a command in a guest.
     Command(&'static Guest, String),
     Linux7455,
     Counters(Extent),
-    /// The page of counters.
+    /// Print the page of counters.
     CountersPage,
     VectorContext(Extent),
 }
 
-/// The task of these words: a name, and what it takes.
+/// Parses a task: a name, and its arguments.
 pub(crate) fn choose(words: &[&str]) -> Result<Task, String> {
     let (name, rest) = words.split_first().ok_or("which guest? cargo xtask help lists them")?;
     let extent = || match rest {
@@ -263,7 +263,7 @@ pub(crate) fn run(task: Task) -> Result<(), String> {
     result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
 }
 
-/// Checks the counters read by their registers, as a step of CI.
+/// Checks the counters that are read by their registers, as a CI step.
 pub(crate) fn check_pmu() -> Outcome {
     match pmu::check(Extent::Brief) {
         Ok(skips) => Outcome::Passed(skips),
@@ -271,8 +271,8 @@ pub(crate) fn check_pmu() -> Outcome {
     }
 }
 
-/// Checks all guests, and that the kernels' port builds for this architecture's kernel too; skips
-/// what lacks something.
+/// Checks all guests, and that the kernels' port also builds for a kernel of this architecture;
+/// skips guests that lack something.
 pub(crate) fn check_all() -> Outcome {
     let others = [(linux_7455::NAME, check_linux_7455()), ("amd64", build_for_amd64())];
     let mut skips = Vec::new();
@@ -286,13 +286,13 @@ pub(crate) fn check_all() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Linux on an MPC7455: the port's module, and how often it traps and saves.
+/// Checks Linux on an MPC7455: the port's module, and how often it traps and saves.
 fn check_linux_7455() -> Result<(), Obstacle> {
     linux_7455::check()?;
     vector_context::check_linux()
 }
 
-/// The schemes for vector registers, briefly.
+/// Checks the schemes for vector registers, briefly.
 pub(crate) fn check_vector_context() -> Outcome {
     match vector_context::check() {
         Ok(()) => Outcome::Passed(Vec::new()),
@@ -301,7 +301,7 @@ pub(crate) fn check_vector_context() -> Outcome {
     }
 }
 
-/// Readies the guests one by one, since they share apt and the compiler; checks them side by side,
+/// Prepares the guests one by one, since they share apt and the compiler; checks them in parallel,
 /// since an emulator has one thread.
 fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
     let ready: Vec<_> = GUESTS.iter().map(|guest| (guest.name, Ready::new(guest))).collect();
@@ -322,8 +322,8 @@ fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
     })
 }
 
-/// Builds the kernels' port for the distribution's kernel of x86-64. It is loaded nowhere: this
-/// machine's own kernel is not for the lab to touch.
+/// Builds the kernels' port for the distribution's x86-64 kernel. It is never loaded: the lab must
+/// not touch this machine's own kernel.
 fn build_for_amd64() -> Result<(), Obstacle> {
     module::build_for_amd64(&mut Packages::new(cache().join("apt")))?;
     note(&format!("amd64: {} builds; not loaded", module::FILE));

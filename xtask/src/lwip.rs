@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! lwIP as a plug-in of the TCP benchmark: built by its Makefile into the folder of cargo's output,
-//! where programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
+//! lwIP as a plug-in for the TCP benchmark: built by its Makefile into cargo's output folder, where
+//! programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
 
 #[path = "../../crates/tcpbench/src/lwip/plugin/seal.rs"]
 mod seal;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const MAKEFILE: &str = "crates/tcpbench/lwip";
 
-/// Builds the plug-in from the source that is there.
+/// Builds the plug-in from the source that is already there.
 pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let folder = root().join(target).join("lwip");
@@ -28,7 +28,7 @@ pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Brings the source where it is absent and builds the plug-in, warnings being errors.
+/// Downloads the source if it is absent and builds the plug-in, with warnings as errors.
 pub(crate) fn check() -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
@@ -39,7 +39,7 @@ pub(crate) fn check() -> Outcome {
     build(&["WERROR=-Werror"]).into()
 }
 
-/// The objects in a folder.
+/// Returns the objects in a folder.
 fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let at = |error| format!("{}: {error}", folder.display());
     let mut objects = Vec::new();

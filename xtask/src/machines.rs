@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The architectures that are emulated: of each its compiler and its emulator, by name. Which
-//! processors, with which flags, is with those who use them.
+//! The emulated architectures: the compiler and the emulator of each, by name. Which processors and
+//! flags are used is defined by the callers.
 
 use crate::command::program;
 use std::path::Path;
@@ -32,17 +32,18 @@ pub(crate) const POWERPC64LE: Machine = machine("powerpc64le-linux-gnu-", "qemu-
 pub(crate) const X86_64: Machine = machine("x86_64-linux-gnu-", "qemu-x86_64");
 
 impl Machine {
-    /// One of the tools of its compiler.
+    /// Returns a tool from the architecture's compiler toolchain.
     pub(crate) fn tool(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    /// Debian's library directory of a foreign architecture.
+    /// Returns Debian's library directory for a foreign architecture.
     pub(crate) fn libraries(&self) -> String {
         format!("/usr/{}", self.prefix.trim_end_matches('-'))
     }
 
-    /// Missing tools for building and running for it, and the Debian package that has them.
+    /// Returns what is missing to build and run for the architecture, and the Debian package that
+    /// provides it.
     pub(crate) fn missing(&self) -> Option<String> {
         let gcc = self.tool("gcc");
         let package = format!("gcc-{}", self.prefix.trim_end_matches('-').replace('_', "-"));
@@ -60,7 +61,7 @@ impl Machine {
             return Some(format!("no {name}: install {package}"));
         }
         let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
-        // gcc repeats the name of what it does not find.
+        // gcc echoes the name of a file that it does not find.
         let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
         (!Path::new(&library).is_absolute()).then(|| {
             format!("no C library for {gcc} to link: install the package that {package} recommends")

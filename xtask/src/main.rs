@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Developer commands in addition to cargo: the checks of CI and generated files.
+//! Developer commands in addition to cargo's: CI checks and generated files.
 //!
-//! Rules about the source tree (arrows between crates, tidiness, links) are tests of this package,
+//! Rules for the source tree (arrows between crates, tidiness, links) are tests in this package,
 //! under `tests/house`, so that plain `cargo test` applies them.
 #![forbid(unsafe_code)]
 
@@ -98,7 +98,7 @@ usage: cargo xtask COMMAND
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
 
-/// A command; the error is the reason of its failure.
+/// A command; the error is the reason why it failed.
 type Task = Box<dyn FnOnce() -> Result<(), String>>;
 
 fn main() -> ExitCode {
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Parses the words of a command; the error says what is wrong with them. Has no effect yet.
+/// Parses the arguments of a command; the error says what is wrong with them. Has no effect yet.
 fn task(words: &[&str]) -> Result<Task, String> {
     let task: Task = match words {
         _ if words.iter().any(|word| ["--help", "-h"].contains(word)) => Box::new(help),
@@ -202,7 +202,7 @@ mod tests {
         line.split_whitespace().collect()
     }
 
-    /// The first words of a command in the usage: those before optional ones.
+    /// The first words of each command in the usage text: those before optional ones.
     #[test]
     fn every_command_of_the_usage_is_known() {
         let mut found = 0;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels in C, checked by their own Makefile.
+//! The C kernels, checked by their own Makefile.
 //!
-//! A variant that this processor cannot run, and a tool that is missing, print a line with `SKIP:`;
-//! each such line is counted once per step.
+//! A variant that this processor cannot run, and a missing tool, print a line with `SKIP:`; each
+//! such line is counted once per step.
 
 use crate::command::{output, program, status_with_lines};
 use crate::outcome::{Outcome, judge};
 
-/// Whether a line reports a skipped part.
+/// Returns whether a line reports a skipped part.
 type IsSkip = fn(&str) -> bool;
 
-/// Makes targets of `native/Makefile`, warnings being errors.
+/// Makes targets of `native/Makefile`, with warnings as errors.
 pub(crate) fn make(targets: &[&str]) -> Outcome {
     make_with(targets, |line| line.contains("SKIP:"))
 }
 
-/// The variants under Valgrind, which hides the extensions that it does not know.
+/// Checks the variants under Valgrind, which hides the instruction set extensions that it does not
+/// know.
 pub(crate) fn valgrind() -> Outcome {
     make_with(&["check-valgrind"], |line| line.starts_with("SKIP:"))
 }
@@ -24,7 +25,7 @@ fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
     }
-    // Separate from a developer's build, and with every warning shown again when a file changes.
+    // Separate from a developer's build; every warning is shown again when a file changes.
     let args = ["--no-print-directory", "-C", "native", "BUILD=build/ci", "WERROR=-Werror"];
     let mut skips: Vec<String> = Vec::new();
     let status = status_with_lines(program("make", &[&args, targets].concat()), |line| {

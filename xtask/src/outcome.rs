@@ -3,7 +3,7 @@
 
 /// Result of a step.
 pub(crate) enum Outcome {
-    /// It held; with what single tests inside it could not do here.
+    /// The step passed; holds what individual tests in it could not do here.
     Passed(Vec<String>),
     Failed(String),
     Skipped(String),
@@ -18,7 +18,7 @@ impl From<Result<(), String>> for Outcome {
     }
 }
 
-/// An exit status other than 0 is a failure.
+/// Treats an exit status other than 0 as a failure.
 pub(crate) fn judge(status: Result<i32, String>) -> Result<(), String> {
     match status? {
         0 => Ok(()),

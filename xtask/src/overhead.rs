@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask overhead`: what watching costs. Programs run with and without each tool that
-//! watches them, in rounds of random order; the page has the tools' own CPU time and the throughput
-//! that the programs lost.
+//! `cargo xtask overhead`: the overhead of monitoring. Programs run with and without each tool that
+//! monitors them, in rounds of random order; the page shows the tools' own CPU time and the
+//! programs' loss of throughput.
 
 mod tools;
 mod watched;
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use tools::{Cost, TOOLS, Tool};
 use watched::{PROGRAMS, Watched};
 
-/// Seconds for which a tool watches.
+/// Seconds for which a tool monitors a program.
 const SECONDS: u32 = 5;
 
-/// Settings of a comparison of tools.
+/// Settings for a comparison of tools.
 pub(crate) struct Choice {
     rounds: u32,
     random: u64,
@@ -41,7 +41,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     if choice.rounds < 2 { Err("overhead: 2 rounds or more".to_owned()) } else { Ok(choice) }
 }
 
-/// Measures, and prints the page.
+/// Measures the overhead, and prints the page.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let linerate = match &choice.linerate {
         Some(file) => file.clone(),
@@ -69,8 +69,8 @@ struct Round {
 fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, String> {
     let mut there = Vec::new();
     for &tool in TOOLS {
-        // Installed is not enough: scripts of bpftrace depend on the kernel. In 3 s every program
-        // reports a rate.
+        // Being installed is not enough: bpftrace scripts depend on the kernel. Within 3 s every
+        // program reports a rate.
         match watched.during(|pid| tool.watch(pid, 3, linerate)) {
             Ok(_) => there.push(tool),
             Err(why) => eprintln!("SKIP {}: {why}", tool.name()),
@@ -101,7 +101,8 @@ fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, St
     Ok(there.iter().enumerate().map(|(place, tool)| row(watched, *tool, place, &rounds)).collect())
 }
 
-/// Of `there`, the first watches nothing: the others are compared with it, round by round.
+/// Formats a row. The first tool in `there` watches nothing: the others are compared with it, round
+/// by round.
 fn row(watched: &Watched, tool: Tool, place: usize, rounds: &[Round]) -> String {
     let cpus: Vec<f64> = rounds.iter().map(|round| 100.0 * round.costs[place].0.cpus).collect();
     let rates =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters' registers in `native/pmu`: what their accesses assemble to, and the names of the
-//! events, written from the tables of `counters`.
+//! The counter registers in `native/pmu`: what their accesses assemble to, and the event names,
+//! generated from the tables in `counters`.
 
 mod encodings;
 pub(crate) mod events;
@@ -12,7 +12,7 @@ pub(crate) fn check() -> Outcome {
     encodings::check()
 }
 
-/// The same, with skipped parts printed.
+/// Like [`check`], with skipped parts printed.
 pub(crate) fn registers() -> Result<(), String> {
     match check() {
         Outcome::Passed(skips) => {

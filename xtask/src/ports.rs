@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ports into stacks that run here: lwIP and DPDK. Linux' is the lab's.
+//! The ports to stacks that run here: lwIP and DPDK. The lab covers the port to Linux.
 //!
-//! A missing requirement of a port is a counted skip; an example without a result has failed.
+//! A missing requirement of a port counts as a skip; an example without a result counts as failed.
 
 use crate::command::{output, program, status_with_lines};
 use crate::fetch;
@@ -20,7 +20,7 @@ pub(crate) fn check() -> Outcome {
     }
     for port in PORTS {
         match check_one(port) {
-            // Why it is not there has been said better.
+            // The reason why lwIP is missing has already been reported in more detail.
             Ok(Some(_)) if port == "lwip" && !skips.is_empty() => {}
             Ok(skip) => skips.extend(skip),
             Err(why) => return Outcome::Failed(why),
@@ -29,10 +29,10 @@ pub(crate) fn check() -> Outcome {
     Outcome::Passed(skips)
 }
 
-/// Runs one example; the line that says why it could not.
+/// Runs one example; returns the line that says why it could not run.
 fn check_one(port: &str) -> Result<Option<String>, String> {
     let arguments = ["--no-print-directory", "-C", "native/ports", port];
-    // Apart from what a developer builds, warnings being errors.
+    // Separate from a developer's build, with warnings as errors.
     let settings = ["BUILD=../build/ci-ports", "WERROR=-Werror"];
     let mut lines = Vec::new();
     let make = program("make", &[&arguments[..], &settings].concat());
@@ -41,7 +41,7 @@ fn check_one(port: &str) -> Result<Option<String>, String> {
     verdict(port, &lines)
 }
 
-/// Result lines of an example: that it agreed, or why it did not run.
+/// Evaluates the result lines of an example: that it agreed, or why it did not run.
 fn verdict(port: &str, lines: &[String]) -> Result<Option<String>, String> {
     let passed = format!("RESULT PASS {port}:");
     if lines.iter().any(|line| line.starts_with(&passed)) {

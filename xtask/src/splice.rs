@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that carry the commands behind their blocks: each command is run, and what it prints
-//! takes the place of its block.
+//! Pages that show commands above their blocks of output: each command is run, and its output
+//! replaces the block.
 //!
 //! ````text
 //! ```console                 output as it is; a command goes on behind a backslash,
@@ -19,9 +19,9 @@
 //! `figures` on the path.
 //!
 //! CI checks three kinds of pages: those whose blocks are the same on every machine; the tutorials,
-//! of which it compares what does not depend on the machine: simulated counts of memory, on which
-//! compilers hardly differ, and that the rows which every machine has are there; README and the
-//! pages of commands, whose commands have to end well and to begin as they did.
+//! for which it compares what does not depend on the machine: simulated memory counts, which hardly
+//! differ between compilers, and the presence of the rows that every machine has; README and the
+//! command pages, whose commands have to succeed and to begin as they did.
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::Outcome;
@@ -40,18 +40,17 @@ const SAME_EVERYWHERE: [&str; 4] = [
     "docs/results/netra/misses.md",
 ];
 
-/// Rows that the check of tutorials compares, by how they begin: events that two compilers agree
-/// on.
+/// Beginning of the rows that the check of tutorials compares: events that two compilers agree on.
 const COMPARED: &str = "l1d_misses ";
 
-/// Rows that every machine has, by how they begin: the nearest level of the memory, the farthest,
-/// how much time was taken away, the worker of a dump that is read, and the routines of a stack.
+/// Beginnings of the rows that every machine has: the nearest level of the memory, the farthest,
+/// how much time was taken away, the worker of an imported dump, and the routines of a stack.
 const PRESENT: [&str; 6] = ["L1  ", "memory  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
 
-/// As far as two compilers may differ in these.
+/// Maximum relative difference between two compilers in the compared counts.
 const TOLERANCE: f64 = 0.05;
 
-/// Minutes that a command may take.
+/// Time limit for a command, in minutes.
 const LIMIT: u32 = 60;
 
 const END: &str = "<!-- end -->";
@@ -62,11 +61,11 @@ pub(crate) struct Choice {
     files: Vec<String>,
     /// Compare rather than write.
     is_check: bool,
-    /// Minutes that a command may take.
+    /// Time limit for a command, in minutes.
     limit: u32,
 }
 
-/// The choice of these words.
+/// Parses the arguments.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice { files: Vec::new(), is_check: false, limit: LIMIT };
     let mut words = words.iter();
@@ -88,7 +87,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     Ok(choice)
 }
 
-/// Runs every command of the pages, and replaces their blocks or compares them.
+/// Runs every command on the pages, and replaces their blocks or compares them.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     let mut differing = Vec::new();
     for file in &choice.files {
@@ -105,7 +104,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     if differing.is_empty() { Ok(()) } else { Err(differing.join("\n")) }
 }
 
-/// The pages that CI checks.
+/// Checks the pages that CI covers.
 pub(crate) fn check() -> Outcome {
     let files = SAME_EVERYWHERE.map(str::to_owned).to_vec();
     if let Err(why) = run(&Choice { files, is_check: true, limit: LIMIT }) {
@@ -129,10 +128,10 @@ fn check_tutorials() -> Result<(), String> {
     Ok(())
 }
 
-/// The commands of README and of the pages of commands: each ends well, and its output begins with
-/// the word with which it began, but for numbers.
+/// Checks the commands in README and the command pages: each succeeds, and its output begins with
+/// the same word as before, apart from numbers.
 pub(crate) fn check_commands() -> Outcome {
-    // Its demo takes namespaces of a user's own, which not every system permits.
+    // The demo uses user namespaces, which not every system permits.
     let refused = output(program("unshare", &["-Urn", "true"])).err().map(|_| "--demo");
     let check = || {
         let mut files = pages(COMMANDS)?;
@@ -151,8 +150,8 @@ pub(crate) fn check_commands() -> Outcome {
     check().into()
 }
 
-/// The first word of what each command of a page printed, numbers masked; empty where it printed
-/// nothing. Commands with `left_out` in them are left out.
+/// Returns the first word that each command on a page printed, with numbers masked; empty if the
+/// command printed nothing. Commands that contain `left_out` are skipped.
 fn beginnings(text: &str, left_out: Option<&str>) -> Vec<String> {
     let mut beginnings = Vec::new();
     let mut lines = text.lines().skip_while(|line| *line != "```console");
@@ -173,7 +172,7 @@ fn beginnings(text: &str, left_out: Option<&str>) -> Vec<String> {
     beginnings
 }
 
-/// A word with each of its numbers as `0`.
+/// Replaces each number in a word with `0`.
 fn masked(word: &str) -> String {
     let mut masked = String::new();
     for c in word.chars() {
@@ -186,7 +185,7 @@ fn masked(word: &str) -> String {
     masked
 }
 
-/// The Markdown files of a folder, in order.
+/// Returns the Markdown files in a folder, sorted.
 fn pages(folder: &str) -> Result<Vec<PathBuf>, String> {
     let list = fs::read_dir(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     let paths: std::io::Result<Vec<PathBuf>> = list.map(|entry| Ok(entry?.path())).collect();
@@ -200,7 +199,7 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The page with what its commands print now.
+/// Returns the page with the current output of its commands.
 fn again(text: &str, limit: u32) -> Result<String, String> {
     let mut names = Vec::new();
     spliced(text, |command| {
@@ -216,10 +215,10 @@ fn again(text: &str, limit: u32) -> Result<String, String> {
     })
 }
 
-/// Programs of ours that a page calls by name.
+/// Our own programs that a page calls by name.
 const OWN: [&str; 2] = ["linerate", "figures"];
 
-/// Cargo's folder of release builds.
+/// Returns cargo's folder for release builds.
 fn release() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(target).join("release")
@@ -231,7 +230,7 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// Standard output of a command, run in the root.
+/// Returns the standard output of a command, run in the root.
 fn printed(command: &str, limit: u32) -> Result<String, String> {
     let minutes = format!("{limit}m");
     let mut shell = program("timeout", &["--kill-after=9", &minutes, "sh", "-c", command]);
@@ -242,12 +241,12 @@ fn printed(command: &str, limit: u32) -> Result<String, String> {
     String::from_utf8(output(shell)?).map_err(|error| format!("`{command}`: {error}"))
 }
 
-/// The command of a line above output in Markdown.
+/// Returns the command in a line above output in Markdown.
 fn marked(line: &str) -> Option<&str> {
     line.strip_prefix("> `$ ")?.strip_suffix('`')
 }
 
-/// `markdown` with what `run` gives for each command in the place of its block.
+/// Returns `markdown` with each command's block replaced by what `run` returns for the command.
 fn spliced(
     markdown: &str,
     mut run: impl FnMut(&str) -> Result<String, String>,
@@ -271,7 +270,7 @@ fn spliced(
     Ok(now)
 }
 
-/// The rest of a console block, its end included.
+/// Returns the rest of a console block, including its end.
 fn console<'t>(
     lines: &mut impl Iterator<Item = &'t str>,
     run: &mut impl FnMut(&str) -> Result<String, String>,
@@ -297,7 +296,7 @@ fn console<'t>(
     Err("a block of console does not end".to_owned())
 }
 
-/// The programs that a line for `sh` calls: the first word of each of its commands.
+/// Returns the programs that a line for `sh` calls: the first word of each of its commands.
 fn programs(command: &str) -> impl Iterator<Item = &str> {
     command.split(['|', ';', '&']).filter_map(|part| {
         let is_name = |word: &&str| !word.contains('=') && *word != "\\";
@@ -305,7 +304,7 @@ fn programs(command: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first line in which a page differs from what its commands print now.
+/// Returns the first line in which a page differs from the current output of its commands.
 fn difference(file: &str, text: &str, now: &str) -> Option<String> {
     let place = text.lines().zip(now.lines()).position(|(then, now)| then != now);
     let place = place.or_else(|| (text != now).then(|| text.lines().count()))?;
@@ -315,7 +314,7 @@ fn difference(file: &str, text: &str, now: &str) -> Option<String> {
     Some(format!("{file}:{}: was `{then}`, is `{now}`; {mend}", place + 1))
 }
 
-/// The counts in the rows that are compared, in order.
+/// Returns the counts in the rows that are compared, in order.
 fn counts(text: &str) -> Vec<f64> {
     let row = |line: &str| {
         let count = line.strip_prefix(COMPARED)?.split_whitespace().next()?;
@@ -324,13 +323,13 @@ fn counts(text: &str) -> Vec<f64> {
     text.lines().filter_map(row).collect()
 }
 
-/// Number of rows that begin in each of the ways of [`PRESENT`].
+/// Returns the number of rows that begin with each entry of [`PRESENT`].
 fn present(text: &str) -> [usize; PRESENT.len()] {
     PRESENT.map(|head| text.lines().filter(|line| line.starts_with(head)).count())
 }
 
 fn compare(text: &str, now: &str) -> Result<(), String> {
-    // The number of tables depends on the machine; their presence does not.
+    // The number of tables depends on the machine; whether there are any does not.
     let is_there = |text: &str| present(text).map(|rows| rows > 0);
     if is_there(text) != is_there(now) {
         return Err(format!("of {PRESENT:?} {:?} rows, now {:?}", present(text), present(now)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask why`: bottlenecks of known cause in real programs, explained by `linerate why`.
+//! `cargo xtask why`: bottlenecks with known causes in real programs, explained by `linerate why`.
 //!
-//! Each seed runs with its cause and without it, in random order and with parameters drawn at
-//! random, and is scored: does the finding name the seed, is it silent in the control, does the
-//! predicted gain hold the one that was measured.
+//! Each seed runs with its cause and without it, in random order and with random parameters, and is
+//! scored: whether the finding names the seed, whether `why` is silent in the control, and whether
+//! the predicted gain contains the measured one.
 
 mod kept;
 mod scene;
@@ -19,10 +19,10 @@ use score::{Tried, page};
 use seeds::Seed;
 use std::path::{Path, PathBuf};
 
-/// The compiled programs of the lab, below the root.
+/// The lab's compiled programs, relative to the root.
 const PROGRAMS: &str = "target/why";
-/// What they are compiled from: a sender, a client that leaves what it receives unread, and threads
-/// that share a cache line.
+/// Their sources: a sender, a client that does not read what it receives, and threads that share a
+/// cache line.
 const SOURCES: [&str; 3] = ["drain", "send", "share"];
 
 /// The selection.
@@ -31,12 +31,12 @@ pub(crate) struct Choice {
     random: u64,
     rights: Vec<Rights>,
     may_change_settings: bool,
-    /// Ids of seeds; all where it is empty.
+    /// Ids of seeds; empty for all.
     ids: Vec<String>,
     linerate: Option<PathBuf>,
-    /// Where the rate and the record of each run are kept.
+    /// Folder for the rate and the record of each run.
     keep: Option<PathBuf>,
-    /// Runs that were kept before, in place of new ones.
+    /// Folder with stored runs to use instead of new ones.
     kept: Option<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     }
 }
 
-/// The part of a run that is started inside its namespaces.
+/// Parses the arguments for the part of a run that is started inside its namespaces.
 pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     let [id, seeded, random, linerate] = words else {
         return Err("why --scene is for `cargo xtask why` itself".to_owned());
@@ -88,12 +88,12 @@ pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     Ok(Box::new(move || scene::inside(&seed, is_seeded, random, &linerate)))
 }
 
-/// Runs the selection and prints the page of results.
+/// Runs the selection and prints the results page.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     run_and_count(choice).map(drop)
 }
 
-/// As [`run`]; how many answers were confidently wrong. A run that failed is an error.
+/// Like [`run`]; returns how many answers were confidently wrong. A failed run is an error.
 fn run_and_count(choice: &Choice) -> Result<u32, String> {
     if let Some(folder) = &choice.kept {
         let seeds = seeds::all()?;
@@ -131,11 +131,12 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
     }
 }
 
-/// Seeds whose cause other work on the machine hides least: a limiter, waiting for a peer, a sender
-/// with nothing to send, an idle server.
+/// Seeds whose cause is least obscured by other work on the machine: a limiter, waiting for a peer,
+/// a sender with nothing to send, an idle server.
 const BRIEFLY: [&str; 4] = ["11", "12", "13", "n1"];
 
-/// A few seeds, once each, without rights: does `why` see what nothing else on the machine hides.
+/// Runs a few seeds once each, without privileges: checks that `why` detects causes that no other
+/// work on the machine can hide.
 pub(crate) fn check() -> Outcome {
     let known = match seeds::all() {
         Ok(known) => known,

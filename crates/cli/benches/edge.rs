@@ -5,7 +5,7 @@
 //! Each round runs three contestants in random order on the same CPU: the path with its profile,
 //! the path with the profile compiled out, and the bound: the same packets copied into the same
 //! number of warm buffers. Costs are CPU time per packet according to the scheduler, which excludes
-//! time off the CPU. Rounds with more than one involuntary switch per 10 ms are dropped.
+//! time off the CPU. Rounds with more than one involuntary context switch per 10 ms are dropped.
 //!
 //! `cargo bench -p linerate --bench edge [-- ROUNDS]`
 
@@ -28,10 +28,10 @@ use std::hint::black_box;
 const SECONDS: f64 = 0.25;
 const BUFFER_BYTES: u32 = 2_048;
 
-/// Buffers the bound copies into: as many as one worker cycles through.
+/// Number of buffers the bound copies into: the number one worker cycles through.
 const WARM_BUFFERS: usize = 32;
 
-/// Involuntary switches per second of a round above which it is dropped.
+/// Involuntary context switches per second above which a round is dropped.
 const SWITCHES_MAX: f64 = 100.0;
 
 struct Bench {
@@ -42,7 +42,7 @@ struct Bench {
     clock: Machine,
 }
 
-/// Nanoseconds of CPU time per packet, or the reason why the round is dropped.
+/// CPU time per packet in nanoseconds, or the reason the round was dropped.
 type Cost = Result<f64, Dropped>;
 
 impl Bench {

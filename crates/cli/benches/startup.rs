@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Overhead of `linerate stat -- /bin/true` over `/bin/true`, compared with `perf stat`.
+//! Overhead that `linerate stat -- /bin/true` adds to `/bin/true`, compared with that of `perf
+//! stat`.
 //!
 //! Each round runs every command once, in random order, with its output discarded. The minimum is
 //! reported, since other activity on the machine only adds to it. The goal is 1 ms.
@@ -26,7 +27,7 @@ impl Contender {
         Self { name, argv: argv.to_vec(), ms: Vec::new() }
     }
 
-    /// Runs it once; returns whether it could be run.
+    /// Runs the command once; returns whether it ran successfully.
     fn run(&mut self) -> bool {
         let mut command = Command::new(self.argv[0]);
         command.args(&self.argv[1..]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -46,7 +47,7 @@ fn main() {
     let linerate = env!("CARGO_BIN_EXE_linerate");
     let mut contenders = vec![
         Contender::new("fork and exec", &[NOTHING]),
-        // A small program that starts another and waits for it: less than this cannot be added.
+        // A small program that starts another and waits for it: no wrapper can add less overhead.
         Contender::new("timeout", &["timeout", "60", NOTHING]),
         Contender::new("linerate --version", &[linerate, "--version"]),
         Contender::new(
@@ -56,7 +57,7 @@ fn main() {
         Contender::new("linerate stat", &[linerate, "stat", "--", NOTHING]),
         Contender::new("perf stat", &["perf", "stat", NOTHING]),
     ];
-    // Files are in memory from here on; what cannot be run is left out.
+    // From here on, all files are in the page cache; commands that cannot be run are left out.
     contenders.retain_mut(Contender::run);
     contenders.iter_mut().for_each(|contender| contender.ms.clear());
     let mut next = orders(contenders.len(), 1);

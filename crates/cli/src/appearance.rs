@@ -17,7 +17,7 @@ pub(crate) enum Form {
     Markdown,
     /// One figure per line
     Csv,
-    /// Format of rpistat, with its nine events, for records of stat
+    /// rpistat format with its nine events, for stat records
     Rpistat,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
     of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
 }
 
-/// Whether to colour output to a terminal, or elsewhere.
+/// Whether to colour output, given whether it goes to a terminal.
 pub(crate) fn is_colored(is_terminal: bool) -> bool {
     let is_set = |name, is: fn(&std::ffi::OsStr) -> bool| {
         std::env::var_os(name).is_some_and(|value| is(&value))
@@ -64,12 +64,12 @@ pub(crate) fn form() -> Option<Form> {
     of_variable("LINERATE_FORMAT").ok().flatten()
 }
 
-/// Whether `LINERATE_DETAILS` requests every table: it is set, and not to 0.
+/// Whether `LINERATE_DETAILS` requests every table, i.e. is set to a value other than 0.
 pub(crate) fn details() -> bool {
     std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The value of a variable, if set.
+/// Value of an environment variable, if set.
 fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);
@@ -78,6 +78,6 @@ fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     T::from_str(&value, false).map(Some).map_err(|_| {
         let values = T::value_variants().iter().filter_map(T::to_possible_value);
         let values: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        Failure::new(format!("invalid {name} '{value}': set one of {}", values.join(", ")))
+        Failure::new(format!("invalid {name} '{value}': expected one of {}", values.join(", ")))
     })
 }

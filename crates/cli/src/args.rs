@@ -47,15 +47,15 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Results go to stdout, everything else to stderr. Exit status: 0 success, 1 the answer is no
-(--goal missed), 2 error. A command that runs a program exits with its status.
-LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 set defaults of these options.";
+Results go to stdout, everything else to stderr. Exit status: 0 success, 1 the answer is no (--goal
+missed), 2 error. A command that runs a program exits with that program's status. LINERATE_COLOR,
+LINERATE_FORMAT and LINERATE_DETAILS=1 set the defaults for these options.";
 
 /// Subcommands.
 ///
-/// The arguments of a command are built on demand, since those of all commands take as long as
-/// starting a short program. Their structs have no doc comments: these would replace the help of
-/// the command.
+/// The arguments of a command are built on demand, since building those of all commands takes as
+/// long as starting a short program. Their structs have no doc comments, because clap would use
+/// these in place of the command's help.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Measure checksum and copy variants against their bounds, warm and cold
     Kernels(KernelsArgs),
-    /// Measure cache levels, TLB reach, the cost of a miss, bandwidth and noise
+    /// Measure cache levels, TLB reach, miss cost, bandwidth and noise
     Memory(MemoryArgs),
     /// Count events of a command, a process or CPUs, like perf stat
     Stat(StatArgs),
@@ -95,14 +95,14 @@ pub(crate) enum Command {
     Stages(StagesArgs),
     /// Print the JSON schema of records or of path files
     Schema(SchemaArgs),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions(CompletionsArgs),
     /// Write manual pages to a directory
     Man(ManArgs),
 }
 
 impl Command {
-    /// Whether its result goes to stdout.
+    /// Whether the command's result goes to stdout.
     pub(crate) fn prints(&self) -> bool {
         match self {
             Self::Stat(args) => args.destination() == Destination::Stdout,
@@ -121,16 +121,16 @@ impl Command {
     }
 }
 
-// What `tune` and `run` share.
+// Options common to `tune` and `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Duration of the measurement, e.g. 500ms or 2s (default: the file's)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<f64>,
-    /// CPUs to use, e.g. 0,2-3 (default: all available ones, one per core first)
+    /// CPUs to use, e.g. 0,2-3 (default: all available, one per core first)
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpus: Option<CpuList>,
-    /// Offered rate: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
+    /// Offered load: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<Rate>,
     /// Checksum and copy variant (default: the file's)
@@ -138,7 +138,7 @@ pub(crate) struct Common {
     /// "selected" is the best variant of each kernel.
     #[arg(long, value_name = "NAME")]
     pub(crate) kernels: Option<String>,
-    /// Exit with status 1 below this rate, e.g. line or 1.5Mpps
+    /// Exit with status 1 if the rate is below this, e.g. line or 1.5Mpps
     #[arg(long, value_name = "RATE", value_parser = goal)]
     pub(crate) goal: Option<Goal>,
     /// Exit with status 1 if p99 latency exceeds this, e.g. 50us
@@ -151,7 +151,7 @@ pub(crate) struct Common {
 }
 
 const TUNE_AFTER: &str = "\
---from sends no packets: it explains the baseline of a stored tuning and predicts from its
+--from sends no packets: it explains the baseline of a recorded tuning run and predicts from its
 calibration, on any machine. Examples:
 
   linerate tune edge.toml --record tune.json --out better.toml
@@ -163,7 +163,7 @@ pub(crate) struct TuneArgs {
     /// The packet path, as TOML
     #[arg(value_name = "PATH.toml", required_unless_present = "from")]
     pub(crate) path: Option<PathBuf>,
-    /// Predict from this record of tune, without packets
+    /// Predict from this record of `tune`, without sending packets
     ///
     /// - reads the record from stdin.
     #[arg(
@@ -192,7 +192,7 @@ pub(crate) struct RunArgs {
     /// Only check the file and its capture; --json prints the result as JSON
     #[arg(long, conflicts_with_all = ["record", "time", "audit"])]
     pub(crate) check: bool,
-    /// Allow more workers than CPUs; they share CPUs, so times are of little value
+    /// Allow more workers than CPUs; workers then share CPUs, so timings mean little
     #[arg(long)]
     pub(crate) oversubscribe: bool,
     /// Recount the bytes after every stage
@@ -202,11 +202,10 @@ pub(crate) struct RunArgs {
 
 const KERNELS_AFTER: &str = "\
 Every routine is first checked against the specification, then timed in rounds, interleaved with the
-others of its case. Ratios are relative to the bound: the fastest load loop for checksums, memcpy
+others for that case. Ratios are relative to the bound: the fastest load loop for checksums, memcpy
 for copies, the fastest store loop or memset for fills. Tables and the summary's *_of_load show
 speed relative to the bound: higher is better; *_of_memcpy is time relative to memcpy: lower is
-better.
-Examples:
+better. Examples:
 
   linerate kernels --quick
   linerate kernels --kernel checksum --size 64,1460 --state warm --variant portable,selected
@@ -217,18 +216,18 @@ Exit status 1: a routine returned wrong results and was not timed.";
 #[derive(Debug, Args)]
 #[command(after_help = examples(KERNELS_AFTER), after_long_help = paragraphs(KERNELS_AFTER))]
 pub(crate) struct KernelsArgs {
-    /// Fewer cases and rounds, within 5 s
+    /// Run fewer cases and rounds, within 5 s
     #[arg(long)]
     pub(crate) quick: bool,
     /// Only these kernels, separated by commas: checksum, copy, copy_checksum, fill
     #[arg(long, value_name = "KERNELS", value_delimiter = ',', value_parser = kernel)]
     pub(crate) kernel: Vec<Kernel>,
-    /// Only these variants of --list, separated by commas
+    /// Only these variants from --list, separated by commas
     ///
-    /// The bounds are always measured; "selected" is the default of callers.
+    /// The bounds are always measured; "selected" is what callers use by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// Only these sizes in bytes, separated by commas, 1 to 65536, and no mixes
+    /// Only these sizes in bytes, 1 to 65536, separated by commas; skips the mixes
     #[arg(
         long, value_name = "BYTES", value_delimiter = ',', value_parser = size,
         allow_negative_numbers = true
@@ -237,7 +236,7 @@ pub(crate) struct KernelsArgs {
     /// Only these states, separated by commas: warm, cold, just_written
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
     pub(crate) state: Vec<State>,
-    /// Measure on this CPU (default: the first one of `run`)
+    /// Measure on this CPU (default: the first one that `run` would use)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// List variants and peers, as JSON with --json
@@ -250,7 +249,7 @@ pub(crate) struct KernelsArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Random seed of orders, bytes and mixes
+    /// Random seed for the order, the bytes and the mixes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -280,7 +279,7 @@ pub(crate) struct SchemaArgs {
 #[command(after_help = "For example: linerate completions bash > \
 ~/.local/share/bash-completion/completions/linerate")]
 pub(crate) struct CompletionsArgs {
-    /// Shell to complete for
+    /// Shell to generate completions for
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -288,7 +287,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "For example: linerate man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The directory; created if missing
+    /// Output directory; created if missing
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// Frame sizes of RFC 2544, and that of the Netra document's application.
+/// Frame sizes from RFC 2544, plus the frame size of the Netra document's application.
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
@@ -40,10 +40,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct BudgetArgs {
-    /// Line rate, e.g. 25Gb/s (default: that of the record, or 10Gb/s)
+    /// Line rate, e.g. 25Gb/s (default: the record's, or 10Gb/s)
     #[arg(long, value_name = "RATE", value_parser = line)]
     line: Option<f64>,
-    /// Frame sizes in bytes with FCS (default: RFC 2544, and 342)
+    /// Frame sizes in bytes, FCS included (default: those of RFC 2544, and 342)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
     /// The processor: t1, t2, this, or a TOML file
@@ -61,17 +61,17 @@ pub(crate) struct BudgetArgs {
     /// Strands per pipe (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     strands: Option<u32>,
-    /// Instructions per cycle and pipe (default: the machine's)
+    /// Instructions per cycle per pipe (default: the machine's)
     ///
     /// Unknown for --machine this.
     #[arg(long, value_name = "IPC", value_parser = positive)]
     ipc: Option<f64>,
-    /// Instructions per packet: prints the strands needed
+    /// Instructions per packet; prints the number of strands needed
     #[arg(long, value_name = "N", value_parser = instructions, allow_negative_numbers = true)]
     instructions: Option<f64>,
-    /// Print the smallest frame size at line rate by this record
+    /// Print the smallest frame size that reaches line rate, according to this record
     ///
-    /// A record of run, tune, regions, import or why.
+    /// A record from run, tune, regions, import or why.
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -85,16 +85,16 @@ pub(crate) struct BudgetArgs {
 /// Valid line rates in bits per second: from a slow modem to a thousand times today's ports.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
-/// Line rate if neither the user nor a record names one.
+/// Line rate in bits per second if neither the user nor a record gives one.
 const LINE_DEFAULT_BITS_PER_S: f64 = 1e10;
 
 /// Valid numbers of cores, pipes per core, and strands per pipe.
 const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
-/// Maximum instructions per packet: 1e9 take about a second.
+/// Maximum instructions per packet: 1e9 instructions take about a second.
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
-/// Line rate in bits per second.
+/// Parses a line rate in bits per second.
 pub(crate) fn line(text: &str) -> Result<f64, String> {
     const LIKE: &str = "like '10Gb/s'";
     let rate = linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
@@ -103,7 +103,7 @@ pub(crate) fn line(text: &str) -> Result<f64, String> {
     })?;
     match LINE_BITS_PER_S.contains(&rate) {
         true => Ok(rate),
-        false => Err(format!("expected a bit rate of 1kb/s to 1000Tb/s, {LIKE}")),
+        false => Err(format!("expected a bit rate from 1kb/s to 1000Tb/s, {LIKE}")),
     }
 }
 
@@ -189,7 +189,7 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
     if let Some(clock) = args.clock {
         processor.clock_ghz = clock;
         if args.machine != "this" {
-            processor.source = format!("{}; the clock as given", processor.source);
+            processor.source = format!("{}; the clock from --clock", processor.source);
         }
     }
     processor.cores = args.cores.unwrap_or(processor.cores);
@@ -203,7 +203,8 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
 fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let topology = Topology::read(&allowed);
-    // Of the threads of a core, the first stands for it; where nothing tells, each is a core.
+    // The first thread of a core stands for the core; if the siblings are unknown, each thread
+    // counts as a core.
     let is_first = |cpu: &&Cpu| match &cpu.siblings {
         Ok(siblings) => {
             siblings.iter().find(|cpu| allowed.contains(cpu)).is_none_or(|&n| n == cpu.number)
@@ -212,12 +213,12 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     };
     let count = topology.cpus.iter().filter(is_first).count().max(1);
     let (clock_ghz, clock) = match args.clock {
-        Some(clock) => (clock, "clock as given".to_owned()),
+        Some(clock) => (clock, "clock from --clock".to_owned()),
         None => measured_clock(provenance)?,
     };
     Ok(Processor {
         name: provenance.cpu.clone().unwrap_or_else(|| "this machine".to_owned()),
-        source: format!("{clock}; cores this process may use"),
+        source: format!("{clock}; cores available to this process"),
         clock_ghz,
         cores: count as u32,
         pipes_per_core: 1,
@@ -237,7 +238,7 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
     let ratio = core_cycles_per_tick().map_err(|error| unknown(error.to_string()))?;
-    let rate = provenance.ticks_per_s.ok_or_else(|| unknown("no tick rate".to_owned()))?;
+    let rate = provenance.ticks_per_s.ok_or_else(|| unknown("tick rate unknown".to_owned()))?;
     let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
     let confidence = three_digits(100.0 * ratio.confidence);
     let source = format!(
@@ -257,7 +258,7 @@ struct Run {
     line_bits_per_s: Option<f64>,
     /// The processor it was measured on.
     processor: Option<String>,
-    /// Instructions per packet, if the record of another program has them.
+    /// Instructions per packet, if another program's record contains them.
     instructions: Option<f64>,
 }
 
@@ -283,7 +284,7 @@ impl Run {
         })
     }
 
-    /// Rate of another program: the capacity of its busiest workers.
+    /// Rate of another program, i.e. the capacity of its busiest workers.
     fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
@@ -292,8 +293,8 @@ impl Run {
             (_, [frame]) => f64::from(*frame),
             (Some(bytes), _) => bytes,
             (None, _) => {
-                let why = "the record has no packet size: give the measured one with --frame \
-                           BYTES, FCS included";
+                let why = "the record has no packet size: give the size used in the measurement \
+                           with --frame BYTES, FCS included";
                 return Err(fail(why.to_owned()));
             }
         };

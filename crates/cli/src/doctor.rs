@@ -12,7 +12,7 @@ use linerate_doctor::host_facts::HostFacts;
 use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
-Each tier is tried on a workload with known counts. No setting is changed: commands are printed.
+Each tier is tried on a workload with known counts. No setting is changed; fixes are printed.
 Examples:
 
   linerate doctor
@@ -34,7 +34,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &record())
 }
 
-/// Findings on this machine.
+/// Findings about this machine.
 pub(crate) fn record() -> Record {
     let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     report.observations.push(linerate_memory::profile::observation());

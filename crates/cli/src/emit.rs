@@ -21,11 +21,11 @@ pub(crate) enum Answer {
     Done,
     /// Success, and the answer is no.
     No,
-    /// Success; the exit status is that of the command that was run.
+    /// Success; the exit status of the command that was run.
     Status(u8),
 }
 
-/// Checks before a measurement that its result can be printed.
+/// Checks, before a measurement, that the result can be printed.
 pub(crate) fn check_stdout() -> Result<(), Failure> {
     if linerate_linux::stdout_was_open() {
         return Ok(());
@@ -64,7 +64,8 @@ pub(crate) enum Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// The file of `--output`; without it, stdout unless a measured command owns stdout.
+    /// Destination named by `--output`; without it, stdout, or stderr if a measured command owns
+    /// stdout.
     pub(crate) fn of(asked: Option<&'a Path>, has_command: bool) -> Self {
         match asked {
             Some(file) if file.as_os_str() == "-" => Self::Stdout,
@@ -74,7 +75,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// The file, if it is one.
+    /// The file, if the destination is a file.
     pub(crate) fn file(self) -> Option<&'a Path> {
         match self {
             Self::File(file) => Some(file),
@@ -103,16 +104,16 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(terminal::safe(text, false).as_bytes());
 }
 
-/// Maximum line width: longer lines are hard to follow.
+/// Maximum line width in columns: longer lines are hard to follow.
 const WIDEST: usize = 120;
 
-/// Columns of output that does not go to a terminal.
+/// Line width in columns when output does not go to a terminal.
 const WIDTH: usize = 100;
 
 /// Minimum line width that can be requested.
 const NARROWEST: usize = 40;
 
-/// Output options for stdout: as wide as the terminal.
+/// Output options for stdout, as wide as the terminal.
 pub(crate) fn style() -> Style {
     style_on(&io::stdout())
 }
@@ -128,8 +129,8 @@ pub(crate) fn options(detail: Detail) -> Options {
     Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
 
-/// Braille dots where the terminal supports them: the first non-empty one of three variables
-/// decides, as in locale(7).
+/// Braille dots if the terminal supports them, according to the first non-empty one of three
+/// variables, as in locale(7).
 fn glyphs() -> Glyphs {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
@@ -138,14 +139,14 @@ fn glyphs() -> Glyphs {
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
 
-/// Columns from `COLUMNS`, or of the terminal on this stream.
+/// Line width from `COLUMNS`, or that of the terminal on this stream.
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size_of(stream);
     asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
 }
 
-// What all commands share that have a record for their result.
+// Options common to all commands whose result is a record.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Print the record as JSON
@@ -153,7 +154,7 @@ pub(crate) struct Output {
     json: bool,
     /// Output format: text, json, markdown or csv
     ///
-    /// Default: text. A record of stat can be printed as rpistat, too.
+    /// Default: text. A stat record can also be printed as rpistat.
     #[arg(
         long = "format",
         value_enum,
@@ -167,17 +168,17 @@ pub(crate) struct Output {
     details: bool,
     /// Also write the record to this file
     ///
-    /// - prints the record to stdout, in place of the report.
+    /// - prints the record to stdout instead of the report.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     notices: Notices,
 }
 
-// What all commands share that say something on stderr.
+// Options common to all commands that write to stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Notices {
-    /// No progress, no warnings
+    /// Suppress progress and warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -233,23 +234,23 @@ pub(crate) struct Forms<'a> {
 }
 
 impl Forms<'_> {
-    /// The same on stderr, if another result uses stdout.
+    /// Same formats, on stderr if another result uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
         Self { is_aside, ..self }
     }
 
-    /// The same with full detail.
+    /// Same formats with full detail.
     pub(crate) fn in_full(self) -> Self {
         Self { detail: Detail::Full, ..self }
     }
 }
 
-/// Prints the result, and the warnings on stderr; then writes the record as requested. A record
-/// that cannot be written does not lose the result.
+/// Prints the result, and the warnings on stderr; then writes the record as requested. The result
+/// is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    // Markdown has them itself.
+    // Markdown output already contains the warnings.
     if !forms.quiet && forms.form != Form::Markdown {
         warn(record);
     }
@@ -258,7 +259,7 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
 
-/// A record in a format.
+/// Renders a record in a format.
 ///
 /// # Errors
 /// The record cannot be written in this format.
@@ -278,13 +279,13 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints the reasons to doubt a record to stderr.
+/// Prints a record's warnings, the reasons to doubt it, to stderr.
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Whether latency is within its limit, if any, once the goal is met.
+/// Returns `met`, or `No` if the latency exceeds its limit.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -311,6 +312,11 @@ pub(crate) fn reaches(
             "cannot tell whether the goal is met: no packet reached the sink: {end}"
         )));
     }
-    let kpps = kpps.ok_or_else(|| Failure::new("cannot tell whether the goal is met: no rate"))?;
+    let kpps = kpps.ok_or_else(|| {
+        Failure::new(
+            "cannot tell whether the goal is met: no rate was \
+                                                measured",
+        )
+    })?;
     Ok(if kpps >= wanted { Answer::Done } else { Answer::No })
 }

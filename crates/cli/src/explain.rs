@@ -30,10 +30,10 @@ Exit status 2: the record does not answer the question, or any question.";
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct ExplainArgs {
-    /// The record: of run, tune, import, regions or why; - reads it from stdin
+    /// Record of run, tune, import, regions or why; - reads it from stdin
     #[arg(value_name = "RECORD.json", required_unless_present = "list")]
     file: Option<PathBuf>,
-    /// Only this question; --list has their names
+    /// Answer only this question; --list prints the names
     #[arg(long, value_name = "QUESTION")]
     ask: Option<String>,
     /// List the questions, as JSON with --json
@@ -44,7 +44,7 @@ pub(crate) struct ExplainArgs {
     /// A record of the same application with fewer ports or workers
     #[arg(long, value_name = "RECORD.json")]
     against: Option<PathBuf>,
-    /// Line rate, e.g. 10Gb/s (default: that of the path)
+    /// Line rate, e.g. 10Gb/s (default: the path's)
     #[arg(long, value_name = "RATE", value_parser = crate::budget::line)]
     line: Option<f64>,
     /// Processor: t1, t2, or a TOML file (default: the record's)
@@ -95,7 +95,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-/// Converts regions of a program to threads with functions, as in imports.
+/// Converts a program's regions to threads with functions, as imports have them.
 fn readable(record: Record) -> Record {
     match &record.body {
         Body::Regions(regions) => {
@@ -120,7 +120,7 @@ fn list(is_json: bool) -> String {
     lines.concat()
 }
 
-/// The named processor, or the one with the name in the record.
+/// The processor named on the command line, or else in the record.
 fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
     if let Some(name) = &args.machine {
         return machine::named(name).map(Some);

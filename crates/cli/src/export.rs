@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate export`: a record in formats of other programs.
+//! `linerate export`: prints a record in other programs' formats.
 
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
@@ -85,7 +85,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
 
 fn flame_graph(args: &ExportArgs, record: &Record) -> Result<String, Failure> {
     let Body::Profile(report) = &record.body else {
-        let why = "flame graphs are drawn of a record of profile; of others use --format folded";
+        let why = "a flame graph needs a record of profile; for other records use --format folded";
         return Err(Failure::new(format!("{}: {why}", args.file.display())));
     };
     Ok(linerate_report::svg::flame_graph(report).svg)
@@ -100,7 +100,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     let processor = machine::named(args.machine.as_deref().unwrap_or("t1"))?;
-    // An import has the names of its processor, other records have portable ones.
+    // Imports use the processor's native event names, other records portable ones.
     let is_portable = !matches!(record.body, Body::Strands(_));
     let codes = machine::codes(&processor, is_portable);
     let exchanged = linerate_exchange::Processor { codes, ..Default::default() };

@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// A failure in words: the operation, the value, and a remedy.
+    /// Failure with a message that names the operation, the value and a remedy.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
@@ -36,5 +36,6 @@ impl fmt::Display for Failure {
 /// Exit status of a failed command.
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
-/// Exit status of failure of a command that otherwise passes on its program's status: as env(1).
+/// Exit status on failure for commands that otherwise exit with their program's status, as env(1)
+/// does.
 pub(crate) const STATUS_AS_ENV: u8 = 125;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Inputs and outputs of a command.
 //!
-//! A command declares its files before it does anything: an output that is also an input, or
-//! another output, is refused under any name or link. After printing its result, it writes its
-//! files atomically: into a temporary file that then replaces the old one. Neither an interrupt nor
-//! a full disk leaves a partial file.
+//! A command declares its files before it does anything: an output that is also an input or another
+//! output is refused, whatever name or link it is given under. After printing its result, it writes
+//! its files atomically: each into a temporary file that then replaces the old file. Neither an
+//! interrupt nor a full disk leaves a partial file.
 //!
-//! Devices, pipes and sockets are written directly, and may be named twice. `-` is standard output,
-//! for one of the results.
+//! Devices, pipes and sockets are written directly, and may be named twice. `-` is standard output;
+//! only one result can go there.
 
 use crate::failure::Failure;
 use crate::input::{PATIENCE, STEP};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of links in a chain, as in path_resolution(7).
+/// Maximum length of a chain of symbolic links, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
 
 /// The files of a command.
@@ -128,17 +128,17 @@ impl Identity {
     }
 }
 
-/// Target of a chain of links, which may not exist.
+/// Target of a chain of symbolic links; it need not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&target) {
             Ok(next) => target = folder(&target).join(next),
-            // Not a link, or not there.
+            // Not a link, or does not exist.
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::other("too many links"))
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 fn folder(file: &Path) -> &Path {
@@ -148,8 +148,8 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Checks before a measurement that a file can be written. Leaves no trace; pipes are skipped,
-/// since their reader would see an end of file.
+/// Checks, before a measurement, that a file can be written. Leaves no trace; pipes are skipped,
+/// since their reader would see end-of-file.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     if is_stdout(file) {
         return Ok(());
@@ -169,9 +169,9 @@ pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failu
         .map_err(|error| cannot_write(file, &error))
 }
 
-/// Lets `fill` write a file atomically. A link stays, and its target is replaced with its
-/// permissions preserved. In a directory that takes no new file, a writable file is overwritten in
-/// place.
+/// Lets `fill` write a file atomically. A symbolic link is kept; its target is replaced, and the
+/// target's permissions are preserved. In a directory that rejects new files, a writable file is
+/// overwritten in place.
 pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -189,7 +189,7 @@ pub(crate) fn write_with(
             return fill(&mut OpenOptions::new().write(true).open(file)?);
         }
         Ok(found) => found.mode() & 0o7777,
-        // Less what the umask takes away.
+        // Less the permissions that the umask removes.
         Err(_) => 0o666,
     };
     let made = tempfile::Builder::new()
@@ -212,7 +212,7 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Opens a pipe for writing once a process reads it, or gives up.
+/// Opens a pipe for writing once it has a reader; gives up after `patience`.
 fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     let mut left = patience;
     loop {

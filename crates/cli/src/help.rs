@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line as a whole: its help by question, completions for shells, manual pages.
+//! The command line as a whole: help grouped by question, shell completions, manual pages.
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
@@ -15,18 +15,19 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];
 
-/// Suggested first commands of a new installation.
+/// Suggested first commands after installation.
 const TRY: &str = "\
 Try first:
   linerate why --demo                diagnose a demo program that drops packets; no root needed
   linerate why PID                   find out what limits a running program
   linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
 
-/// Output without a command.
+/// Output when no command is given.
 pub(crate) fn first() -> String {
     format!(
-        "linerate finds out why packet software misses line rate, and fixes it.\n\n{TRY}\n\n\
-         linerate -h lists the commands; linerate COMMAND -h is one screen, --help explains all.\n"
+        "linerate finds out why packet software misses line rate, and fixes \
+         it.\n\n{TRY}\n\nlinerate -h lists the commands; linerate COMMAND -h prints one screen, \
+         --help everything.\n"
     )
 }
 
@@ -55,7 +56,7 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// Completion script of a shell.
+/// Completion script for a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> String {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "linerate", &mut script);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text after the options of a command: all of it for `--help`, examples for `-h`.
 
-/// Lines of examples that `-h` shows: with the options of any command they fit a screen.
+/// Lines of examples that `-h` shows: together with the options, they fit on one screen for every
+/// command.
 const EXAMPLES: usize = 4;
 
-/// The first examples of the full help of a command, for `-h`: the lines that are indented.
+/// The first examples from a command's full help, for `-h`: its indented lines.
 pub(crate) fn examples(full: &str) -> String {
     let lines: Vec<&str> = full.lines().filter(|line| line.starts_with("  ")).collect();
     match lines.is_empty() {
@@ -13,7 +14,7 @@ pub(crate) fn examples(full: &str) -> String {
     }
 }
 
-/// The full help of a command for `--help`, one line per paragraph: clap wraps it to the terminal.
+/// A command's full help for `--help`, one line per paragraph; clap wraps it to the terminal width.
 pub(crate) fn paragraphs(full: &str) -> String {
     let mut text = String::new();
     let mut follows_prose = false;

@@ -41,13 +41,13 @@ pub(crate) struct ImportArgs {
     /// Format of the input (default: detected)
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "auto")]
     format: Format,
-    /// The processor it was measured on: t1, t2, this, or a TOML file
+    /// Processor the input was measured on: t1, t2, this, or a TOML file
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// Tick rate in GHz (default: the machine's clock)
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
     clock: Option<f64>,
-    /// Packets handled in the meantime, which perf does not count
+    /// Packets handled during the measurement, which perf does not count
     #[arg(long, value_name = "N", value_parser = packets)]
     packets: Option<f64>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ enum Format {
     ProfileDump,
     /// perf stat: -j, -x, or its plain text
     PerfStat,
-    /// show runtime of VPP
+    /// VPP show runtime
     Vpp,
 }
 
@@ -90,8 +90,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         ForeignFormat::Vpp => vpp::read(&text),
         ForeignFormat::Regions => {
             return Err(Failure::new(format!(
-                "{name}: regions are a linerate record already; no \
-                 import is needed"
+                "{name}: a regions file is already a linerate record; no import is needed"
             )));
         }
     })?;
@@ -121,7 +120,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
-/// Parses a number of packets.
+/// Parses a packet count.
 pub(crate) fn packets(text: &str) -> Result<f64, String> {
     let packets = text.parse().ok().filter(|packets| (1.0..=1e18).contains(packets));
     packets.ok_or_else(|| "a number of packets, 1 or more".to_owned())
@@ -141,25 +140,25 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
         Format::Vpp => Ok(ForeignFormat::Vpp),
         Format::Auto => detect::format(text).ok_or_else(|| {
             Failure::new(format!(
-                "{}: neither PROFILE_DUMP, `perf stat` nor VPP's `show runtime`; \
-                 name it with --format if it is damaged",
+                "{}: not the output of PROFILE_DUMP, `perf stat` or VPP's `show runtime`; if it is \
+                 damaged, name its format with --format",
                 args.file.display()
             ))
         }),
     }
 }
 
-/// Known facts about the machine of the input.
+/// Known facts about the machine that the input is from.
 struct Known {
     processor: Option<Processor>,
-    /// Tick rate of this machine in GHz, if it was named.
+    /// Tick rate of this machine in GHz, if the user named this machine.
     here_ghz: Option<f64>,
-    /// Whether it is assumed, not named by the user.
+    /// Whether the processor is assumed rather than named by the user.
     is_assumed: bool,
     costs: Option<EventCosts>,
 }
 
-/// Default processor of dumps.
+/// Default processor for dumps.
 const OF_DUMPS: &str = "t1";
 
 impl Known {
@@ -174,8 +173,8 @@ impl Known {
             let costs = machine::costs_here().map_err(Failure::new)?;
             if costs.is_none() && !args.output.quiet() {
                 emit::say(
-                    "warning:    the cost of a cache miss here was not measured: linerate \
-                           memory\n",
+                    "warning:    the cost of a cache miss on this machine is unknown; measure it \
+                     with linerate memory\n",
                 );
             }
             let here_ghz = Some(linerate_machine::ticks::ticks_per_s() / 1e9);
@@ -195,7 +194,7 @@ impl Known {
         let processor = self.processor.as_ref();
         linerate_exchange::Processor {
             clock_ghz: self.clock_ghz(args),
-            // Ticks of another clock than the core's bound no instructions.
+            // Ticks of a clock other than the core clock do not bound the instructions.
             instructions_per_tick: processor
                 .filter(|_| args.clock.is_none())
                 .and_then(|processor| processor.instructions_per_cycle),
@@ -205,22 +204,22 @@ impl Known {
 
     fn machine(&self, args: &ImportArgs) -> Option<Machine> {
         let clock_ghz = self.clock_ghz(args)?;
-        let clock = if args.clock.is_some() { "; the clock as given" } else { "" };
+        let clock = if args.clock.is_some() { "; the clock from --clock" } else { "" };
         let Some(processor) = &self.processor else {
             return Some(Machine {
                 name: match args.machine {
                     Some(_) => "this machine".to_owned(),
-                    None => "a machine of unknown name".to_owned(),
+                    None => "an unknown machine".to_owned(),
                 },
                 source: match args.clock {
-                    Some(_) => "the clock as given".to_owned(),
-                    None => "the clock of its ticks, measured now".to_owned(),
+                    Some(_) => "the clock from --clock".to_owned(),
+                    None => "the tick rate, measured now".to_owned(),
                 },
                 clock_ghz,
                 strands_per_core: None,
             });
         };
-        let assumed = if self.is_assumed { "; assumed: no --machine was given" } else { "" };
+        let assumed = if self.is_assumed { "; assumed, since --machine was not given" } else { "" };
         Some(Machine {
             name: processor.name.clone(),
             source: format!("{}{clock}{assumed}", processor.source),
@@ -230,7 +229,7 @@ impl Known {
     }
 }
 
-/// Reports damage in the input on stderr; the table has it as well.
+/// Reports damaged input on stderr, as the table does.
 fn warn(report: &StrandsReport) {
     if let Some(fault) = report.faults.first() {
         let more = match report.faults.len() - 1 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads whole files with limits on bytes and time.
+//! Reads whole files, with limits on size and time.
 //!
-//! The first bytes of a long file decide whether the rest is read; a device is read no further.
-//! Pipes without a writer and silent devices time out.
+//! The first bytes of a long file decide whether the rest is read; only these are read from a
+//! device. Pipes without a writer and silent devices time out.
 
 use linerate_record::units::memory_size;
 use std::fs::File;
@@ -11,14 +11,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Read size. The first chunk decides whether the rest of a long file is read; devices are read
-/// only this far.
+/// Read size in bytes. The first chunk decides whether the rest of a long file is read; only one
+/// chunk is read from a device.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Timeout for a pipe without a writer, and for a silent device.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval between attempts on a pipe.
+/// Interval between attempts to open or read a pipe.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
 /// Requirements for a file.
@@ -26,7 +26,7 @@ pub(crate) const STEP: Duration = Duration::from_millis(50);
 pub(crate) struct Kind {
     /// Maximum size in bytes.
     bytes_max: u64,
-    /// Reason to reject a long file by its first chunk.
+    /// Returns the reason to reject a long file, given its first chunk.
     refuse: fn(&[u8]) -> Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) const ANY: Kind = Kind { bytes_max: u64::MAX, refuse: |_| None };
 fn not_text(first: &[u8]) -> Option<&'static str> {
     let is_text = match std::str::from_utf8(first) {
         Ok(text) => !text.contains('\0'),
-        // A character may be cut at the end.
+        // The last character may be truncated.
         Err(error) => error.error_len().is_none(),
     };
     (!is_text).then_some("not a text file")
@@ -61,14 +61,14 @@ fn nothing_printed(first: &[u8]) -> Option<&'static str> {
     (zeros > first.len() / 2).then_some("not a text file: it begins with NUL bytes")
 }
 
-/// The text of a file; `-` is standard input. An error is the bare reason.
+/// Reads the text of a file; `-` is standard input. The error is only the reason.
 pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     String::from_utf8(bytes(file, kind)?).map_err(|error| {
         format!("byte {} is not UTF-8: not a text file", error.utf8_error().valid_up_to())
     })
 }
 
-/// The bytes of a file; `-` is standard input. An error is the bare reason.
+/// Reads the bytes of a file; `-` is standard input. The error is only the reason.
 pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let read = match file == Path::new("-") {
         true => whole(&mut io::stdin().lock(), kind),
@@ -86,7 +86,7 @@ fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
         let taken = from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut all)?;
         if all.len() as u64 > kind.bytes_max {
             let limit = memory_size(kind.bytes_max as f64);
-            return Err(io::Error::other(format!("longer than {limit}: name another file")));
+            return Err(io::Error::other(format!("larger than {limit}: name another file")));
         }
         if taken < CHUNK_BYTES {
             return Ok(all);
@@ -98,7 +98,7 @@ fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An open file whose reads wait with a timeout.
+/// An open file whose blocking reads time out.
 #[derive(Debug)]
 pub(crate) struct Patient {
     file: File,
@@ -138,7 +138,7 @@ impl Read for Patient {
         let mut left = self.patience;
         loop {
             let has_writer = match self.file.read(to) {
-                // A pipe without a writer looks as if it had ended.
+                // A pipe without a writer looks like end-of-file.
                 Ok(0) if self.is_pipe && !self.has_begun => false,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_pipe,
                 read => {
@@ -147,7 +147,7 @@ impl Read for Patient {
                 }
             };
             self.has_begun |= linerate_linux::wait_to_read(&self.file, STEP)?;
-            // A device that has begun may still stop.
+            // A device that has delivered data may still stop.
             let is_waiting = if self.is_pipe { !has_writer && !self.has_begun } else { true };
             if is_waiting {
                 left = left.checked_sub(STEP).ok_or_else(|| self.silent())?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interruption by Ctrl-C, keeping the measurements so far.
+//! Handles Ctrl-C, keeping the measurements so far.
 
 use crate::failure::Failure;
 use std::sync::atomic::AtomicBool;
 
-/// Warning of an interrupted command, whose exit status is that of a failure because its results
-/// are incomplete.
+/// Warning for an interrupted command, which exits with the failure status because its results are
+/// incomplete.
 pub(crate) const INTERRUPTED: &str = "interrupted: the figures above are incomplete";
 
 /// A flag set by Ctrl-C. A second Ctrl-C terminates the program.

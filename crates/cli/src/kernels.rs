@@ -41,7 +41,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         progress.step(case);
         progress.at(share);
     };
-    // All of them: a program on another CPU may share its core, and surely its caches.
+    // Checks all CPUs: a program on another CPU may share the core, and certainly shares caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let hung = |what: &str| progress.warn(what);
@@ -59,7 +59,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     Ok(if is_wrong { Answer::No } else { Answer::Done })
 }
 
-/// The requested cases; an option that is not given selects all.
+/// The requested cases; an omitted option selects all.
 fn scope(args: &KernelsArgs) -> Scope {
     let kernels = if args.kernel.is_empty() { Kernel::ALL.to_vec() } else { args.kernel.clone() };
     let states = if args.state.is_empty() { State::ALL.to_vec() } else { args.state.clone() };

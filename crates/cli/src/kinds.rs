@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All kinds of stage and source of this program: one line adds a crate's.
+//! All kinds of stage and source in this program: adding those of a crate takes one line.
 
 use linerate_path::spec::{Kinds, SourceSpec, StageSpec};
 use linerate_stage_api::source::SourceKind;
 use linerate_stage_api::{Extension, StageKind};
 use std::sync::LazyLock;
 
-/// The crates that add kinds, in the order of lists.
+/// The crates that add kinds, in the order of listing.
 static EXTENSIONS: [&Extension; 2] = [
     &linerate_stages::EXTENSION,   // an edge router
     &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp
@@ -40,7 +40,7 @@ pub(crate) fn source(name: &str) -> Option<&'static SourceKind> {
     sources().find(|kind| kind.spec.kind == name)
 }
 
-/// The specifications of all kinds, for the checker of a path.
+/// The specifications of all kinds, for checking paths.
 pub(crate) fn specs() -> Kinds<'static> {
     Kinds { stages: &STAGE_SPECS, sources: &SOURCE_SPECS }
 }

@@ -27,23 +27,23 @@ pub(crate) struct Loaded {
     pub(crate) text: String,
     /// The path, with changes from the command line.
     pub(crate) path: Path,
-    /// The kernels it names.
+    /// The kernels that the path names.
     pub(crate) kernels: Kernels,
     /// Its packets.
     pub(crate) traffic: Traffic,
-    /// Rate goal, in thousand packets per second.
+    /// Rate goal in thousands of packets per second.
     pub(crate) goal_kpps: Option<f64>,
 }
 
 impl Loaded {
-    /// Input files of the path in `path`: its own and the capture it names.
+    /// Input files for the path in `path`: `path` itself and the capture it names.
     pub(crate) fn files(&self, path: &FilePath) -> Files {
         let capture = self.path.source.file().map(|file| next_to(path, file));
         Files::default().reads("the packet path", path).may_read("the capture of the path", capture)
     }
 }
 
-/// Path of the file that the path in `path` calls `file`.
+/// File system path of the file that the packet path in `path` refers to as `file`.
 fn next_to(path: &FilePath, file: &str) -> PathBuf {
     match file {
         // Standard input.
@@ -105,15 +105,15 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
-/// Opens a capture at its start, possibly repeatedly.
+/// Opens a capture at its start; can be called repeatedly.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
-/// Bytes of a capture per read.
+/// Bytes per read of a capture.
 const READ_BYTES: usize = 1 << 20;
 
-/// Applies `make` to the capture named `capture` by the path in `path`. A file that is not a
-/// regular one can only be read once, and is read whole; so is a file of the kernel (/proc/kmsg),
-/// which claims to be regular, has no length, and may never end.
+/// Applies `make` to the capture that the path in `path` names `capture`. A file that is not
+/// regular can only be read once, so it is read whole; so is a kernel file (/proc/kmsg), which
+/// claims to be regular, has no length, and may never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -144,7 +144,7 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
     }
 }
 
-/// Offered rate in kpps; `None` without a fixed value.
+/// Offered rate in kpps; `None` if it is not fixed.
 fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {
@@ -154,11 +154,11 @@ fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     }
 }
 
-/// Rejects an offered rate below the goal, which could not show whether the goal is met.
+/// Rejects an offered rate below the goal: such a run could not show whether the goal is met.
 fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<(), Failure> {
     match (goal_kpps, offered_kpps) {
         (Some(goal), Some(offered)) if offered < goal => Err(Failure::new(format!(
-            "cannot tell whether the goal is met: {} would be offered, the goal is {}; \
+            "cannot tell whether the goal is met: the offered load, {}, is below the goal, {}; \
              raise --rate",
             Kpps(offered),
             Kpps(goal)
@@ -167,7 +167,7 @@ fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<
     }
 }
 
-/// Builds every stage once, so that an invalid parameter is reported at its place in the file.
+/// Builds every stage once, so that an invalid parameter is reported with its location in the file.
 fn check_stages(described: &Described) -> Result<(), Problem> {
     let context = linerate_dataplane::BuildContext { replica: 0, replicas: 1 };
     for (index, used) in described.path.stages.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor of a record or an input, and the cost of misses on it.
+//! The processor of a record or an input, and what misses cost on it.
 
 use crate::failure::Failure;
 use crate::input;
@@ -10,7 +10,7 @@ use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::path::Path;
 
-/// The processor with that name, or from that file.
+/// The built-in processor with that name, or the one described in that file.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     match Processor::named(name) {
         Some(processor) => Ok(processor),
@@ -18,7 +18,7 @@ pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     }
 }
 
-/// The file named as a processor, unless it is a known name.
+/// The file named as a processor, unless the name is that of a known processor.
 pub(crate) fn file(name: &str) -> Option<&Path> {
     let is_known = name == "this" || Processor::named(name).is_some();
     (!is_known).then(|| Path::new(name))
@@ -35,8 +35,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// The events of a processor by code: under the names in its file, or their portable names where
-/// they have one.
+/// The codes of a processor's events, each with the name in its file or, if requested, the portable
+/// name where it has one.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {
@@ -62,7 +62,7 @@ pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     }))
 }
 
-/// Memory properties of this machine, from its profile.
+/// Memory hierarchy of this machine, from its profile.
 pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
     let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;

@@ -66,7 +66,8 @@ fn main() -> ExitCode {
         return ExitCode::from(cli.command.status_of_failure());
     }
     heap::guard(no_room, cli.command.status_of_failure());
-    // Where it cannot be, such a write ends the program, and leaves nothing half.
+    // If the signal action cannot be set, such a write ends the program without leaving a partial
+    // file.
     let _ = linerate_linux::signal::fail_writes_beyond_the_file_limit();
     match answer(&cli) {
         Ok(answer) => status(answer),
@@ -77,15 +78,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reason why `bytes` more of memory are not available in addition to the heap; `None` if they are,
-/// or if unknown.
+/// Reason why `bytes` more memory is not available in addition to the heap; `None` if it is, or if
+/// that is unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
     is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
 }
 
-/// Prints help, or errors of the command line.
+/// Prints help or command-line errors.
 fn refused(error: &clap::Error) -> ExitCode {
     if std::env::args_os().len() < 2 {
         emit::say(&help::first());

@@ -37,7 +37,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // All of them: a program on another CPU uses the same memory, and often the last cache.
+    // Checks all CPUs: a program on another CPU uses the same memory, and often the same last-level
+    // cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = measure(&request, &Watch::new(stop, &show));
@@ -62,7 +63,7 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     files::write_with(file, |to| to.write_all(text.as_bytes()))
 }
 
-/// Stores the record as the profile of this machine if it is suitable, and reports the path.
+/// Stores the record as this machine's profile if it is suitable, and reports the file path.
 /// Failure to store it is not an error.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {

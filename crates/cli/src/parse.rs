@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsers of command-line values. The error gives a valid form.
+//! Parsers for command-line values. Each error shows a valid value.
 
 use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
 
-/// The kernel has none above this.
+/// Largest process ID that the kernel assigns.
 const PID_MAX: u32 = 4_194_304;
 
-/// Logical CPUs, in the order given, without repeats.
+/// Logical CPUs in the given order, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
@@ -53,7 +53,7 @@ pub(crate) fn goal(text: &str) -> Result<Goal, String> {
     }
 }
 
-/// Finds an item of a list by name.
+/// Finds a list item by name.
 fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
     let found = all.iter().copied().find(|&item| name(item) == text);
     found.ok_or_else(|| {
@@ -67,12 +67,12 @@ pub(crate) fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
-/// A process ID. A name in its place is the most frequent slip.
+/// Parses a process ID. Giving a name instead is the most frequent mistake.
 pub(crate) fn pid(text: &str) -> Result<u32, String> {
     let pid = text.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid));
     pid.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => format!("expected a process ID of 1 to {PID_MAX}"),
-        false => format!("expected a process ID; a program is watched by --name {text}"),
+        false => format!("expected a process ID; to watch a program by name, use --name {text}"),
     })
 }
 

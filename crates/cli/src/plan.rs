@@ -45,25 +45,25 @@ Examples:
   linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
-/// Simulated cycles after warm-up: more than a millisecond of a chip, some hundred packets per
+/// Simulated cycles after warm-up: more than a millisecond of chip time, a few hundred packets per
 /// flow. This determines the rate to better than 1 %, far below the uncertainty of the costs.
 const SIMULATED_CYCLES: u64 = 2_000_000;
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct PlanArgs {
-    /// The packet path, as TOML (default: that of the record)
+    /// The packet path, as TOML (default: the record's)
     #[arg(value_name = "PATH.toml", required_unless_present = "from")]
     path: Option<PathBuf>,
     /// The machine: this, t1, t2, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "this")]
     machine: String,
-    /// Record with the costs of stages: of run, tune, regions, import or why
+    /// Record with stage costs, from run, tune, regions, import or why
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
     sketching: Sketching,
-    /// Maximum number of workers (default: the machine's CPUs)
+    /// Maximum number of workers (default: the machine's CPU count)
     ///
     /// Each worker gets its own CPU or strand.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -112,7 +112,7 @@ struct Planned {
     described: Described,
     /// The run in the record, if any.
     recorded: Option<Recorded>,
-    /// Machine of another program's record.
+    /// Machine that another program's record was measured on.
     measured_on: Option<Provenance>,
     /// Text of the path file generated from another program's record.
     text: Option<String>,
@@ -150,10 +150,10 @@ fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     }
 }
 
-/// Explains the option that takes CPU lists in other commands.
+/// Explains that the option with a CPU list belongs to other commands.
 fn renamed(_: &str) -> Result<Infallible, String> {
-    Err("--cpus is a list of processors in other commands; to set the number of workers for \
-         `plan`, use --workers N"
+    Err("--cpus is a CPU list in other commands; to set the number of workers for `plan`, use \
+         --workers N"
         .to_owned())
 }
 
@@ -212,8 +212,8 @@ fn on_this_machine(
     Ok(formula::plan(&subject, &formula))
 }
 
-/// Plans for another machine: by simulation if its strands share pipes, else from the times in the
-/// file.
+/// Plans for another machine: by simulation if its strands share pipes, otherwise from the times in
+/// the file.
 fn elsewhere(
     args: &PlanArgs,
     planned: &Planned,
@@ -230,8 +230,8 @@ fn elsewhere(
     let costs = described.costs.as_ref().ok_or_else(|| {
         let file = quoted(args);
         Failure::new(format!(
-            "no costs of the stages of {file} on {}: add their instructions and misses to the file \
-             as [[costs.stages]]; see examples/rlp-t1-config1.toml",
+            "no stage costs for {file} on {}: add their instructions and misses to the file as \
+             [[costs.stages]]; see examples/rlp-t1-config1.toml",
             processor.name
         ))
     })?;
@@ -271,8 +271,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     let bytes = || {
         mean_bytes(&path.source).ok_or_else(|| {
             Failure::new(
-                "[run] rate is in bits per second, and packet sizes are only in the capture: give \
-                 packets per second",
+                "[run] rate is in bits per second, but packet sizes are known only from the \
+                 capture: give packets per second",
             )
         })
     };
@@ -281,8 +281,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
         Rate::Max | Rate::Capture => None,
         Rate::Line if line_kpps.is_none() => {
             return Err(Failure::new(
-                "[run] rate is the line rate, and packet sizes are only in the capture: give \
-                 packets per second",
+                "[run] rate is the line rate, but packet sizes are known only from the capture: \
+                 give packets per second",
             ));
         }
         Rate::Line => line_kpps,
@@ -293,7 +293,7 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Mean frame size in bytes, if the source description has it.
+/// Mean frame size in bytes, if the description of the source gives it.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
@@ -311,13 +311,13 @@ fn mean_bytes(source: &Source) -> Option<f64> {
 fn no_costs(args: &PlanArgs) -> Failure {
     let file = quoted(args);
     Failure::new(format!(
-        "no costs of the stages of {file}: measure them with\n  linerate run --record run.json \
+        "no stage costs for {file}: measure them with\n  linerate run --record run.json \
          {file}\nand give --from run.json, or add them to the file under [costs]"
     ))
 }
 
-/// Line rate of one flow in kpps; `None` without a line, or if the packet size is only in a
-/// capture.
+/// Line rate of one flow in kpps; `None` without a line, or if only a capture gives the packet
+/// size.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
     let bytes = mean_bytes(&path.source)?;
     Some(path.line?.packets_per_second(bytes) / 1e3 / f64::from(flows))
@@ -327,7 +327,7 @@ fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
 struct Recorded {
     run: RunReport,
     burst: u32,
-    /// Costs of rings and bursts, if the record is of a tuning that measured them.
+    /// Costs of rings and bursts, if the record is from a tuning that measured them.
     calibration: Option<CalibrationReport>,
     provenance: Provenance,
     from: String,
@@ -343,7 +343,7 @@ impl Recorded {
         };
         let (run, burst, what) = match record.body {
             Body::Run(run) => (*run, asked, "run"),
-            // Of the two runs of a tuning the one of the mapping as written, if it is one of them.
+            // Of a tuning's two runs, the one with the mapping as written, if there is one.
             Body::Tune(tune) if describe(&path.mapping, &path.stages) == tune.baseline.mapping => {
                 (tune.baseline, asked, "baseline of a tune")
             }
@@ -353,7 +353,7 @@ impl Recorded {
             }
             _ => {
                 return Err(fail(
-                    "not a record of run or tune; make one with `linerate run --record FILE`"
+                    "not a run or tune record; make one with `linerate run --record FILE`"
                         .to_owned(),
                 ));
             }

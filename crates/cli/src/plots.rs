@@ -9,7 +9,7 @@ use linerate_report::svg::Plot;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-// What all commands that plot share.
+// Options common to all commands that plot.
 #[derive(Debug, Args)]
 pub(crate) struct Plots {
     /// Write plots of the record to this directory, as SVG
@@ -27,13 +27,13 @@ pub(crate) struct Drawing<'a> {
 }
 
 impl Plots {
-    /// Creates the directory before a measurement.
+    /// Creates the directory, before a measurement.
     pub(crate) fn make_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.svg else { return Ok(()) };
-        // The files that some commands took before they took folders.
+        // A file name, which some commands took before `--svg` took a directory.
         if folder.extension().is_some_and(|extension| extension == "svg") && !folder.is_dir() {
             return Err(Failure::new(format!(
-                "--svg takes a directory, and {} looks like a file name; linerate names the plots \
+                "--svg takes a directory, but {} looks like a file name; linerate names the plots \
                  in it",
                 folder.display()
             )));
@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A list of plots; `why_none` if it is empty.
+/// A list of plots; if it is empty, the reason `why_none`.
 pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     match plots.is_empty() {
         true => vec![Err(why_none)],

@@ -22,14 +22,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
-Samples are of cycles where there is a PMU, of CPU time (cpu-clock) elsewhere, and with --period.
-Any user can sample their own processes in user mode; root also sees the kernel. All threads are
+Samples cycles where there is a PMU; elsewhere, and with --period, samples CPU time (cpu-clock). Any
+user can sample their own processes in user mode; root also sees the kernel. All threads are
 sampled, including those that start later and those of child processes. Callers are found by frame
 pointers or, in programs without them, from a copy of the stack (--call-graph); shares of functions
 do not depend on either.
 
-How long to sample: a share of 50 % is accurate to ±3 points after 1,100 samples, to ±1 point
-after 9,600; programs with phases take more. The report says how many this program takes. Examples:
+How long to sample: a share of 50 % is accurate to ±3 points after 1,100 samples, to ±1 point after
+9,600; programs with phases need more. The report says how many this program needs. Examples:
 
   linerate profile $(pidof dpdk-testpmd)
   linerate profile --name nginx -t 20s --record nginx.json
@@ -37,12 +37,13 @@ after 9,600; programs with phases take more. The report says how many this progr
   linerate profile --iface eth0 $(pidof receiver)
   linerate profile --json PID | jq '.summary.functions[0]'
 
-A command keeps its standard output; the report goes to stderr, or to the file of -o. The command
-gets SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
+A command keeps its standard output; the report goes to stderr, or to the -o file. The command gets
+SIGTERM when the window ends. Exit status: 0 with a profile, 2 if nothing was sampled.";
 
-/// Samples per second and thread: no multiple of the rates of timers.
+/// Samples per second and thread: not a multiple of timer rates.
 const RATE: u64 = 999;
-/// Long enough for a share to be accurate to about ±1.5 points.
+/// Default window in seconds, long enough for shares to be accurate to about ±1.5 percentage
+/// points.
 const WINDOW_S: f64 = 5.0;
 
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ pub(crate) struct ProfileArgs {
     /// Start this command, sample it, and end it after the window
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
-    /// Sample the processes of this name
+    /// Sample the processes with this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Sample this long, e.g. 500ms or 20s (default: 5s)
@@ -70,7 +71,7 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(1..=20_000)
     )]
     frequency: Option<u64>,
-    /// Sample each time after this many nanoseconds of CPU time, 50000 or more
+    /// Sample once per this many nanoseconds of CPU time, 50000 or more
     #[arg(
         long, value_name = "NS",
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
@@ -84,12 +85,12 @@ pub(crate) struct ProfileArgs {
     /// per second.
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     call_graph: Option<CallGraph>,
-    /// Report cost per packet, with packets of this interface of the program's namespace
+    /// Report cost per packet, counting packets on this interface in the program's namespace
     #[arg(long = "iface", value_name = "IF")]
     interface: Option<String>,
     /// Write the result to this file; - is stdout
     ///
-    /// Default: stderr after a command, else stdout.
+    /// Default: stderr with a command, otherwise stdout.
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -97,7 +98,7 @@ pub(crate) struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Destination of the result: stdout belongs to the command, if there is one.
+    /// Destination of the result: if there is a command, stdout belongs to it.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }

@@ -12,12 +12,12 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes its record to the
-file in LINERATE_REGIONS:
+file named by LINERATE_REGIONS:
 
   LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program
   linerate regions regions.json
 
-The record is updated every second while the program runs, and survives a crash of the program.";
+The record is updated every second while the program runs, and survives a program crash.";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]

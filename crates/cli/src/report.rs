@@ -12,7 +12,7 @@ use linerate_report::Detail;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-Prints what the recording command printed, fitted to this terminal (COLUMNS sets another width).
+Reprints the report of the recording command, fitted to this terminal (COLUMNS sets another width).
 --all includes the output of memory --all, stat --explain and tcp --histograms. Warnings go to
 stderr. Examples:
 

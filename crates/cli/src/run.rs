@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let Body::Run(run) = &record.body else { unreachable!("a record of run holds a run") };
-    // Under a quota the rate of the moments in which it ran is not what it handles.
+    // Under a quota, the rate while the path ran is not the rate it sustains.
     let rate = match run.held(&record.provenance) {
         Some(_) => run.delivered_kpps(),
         None => run.processed_kpps.clone(),
@@ -108,7 +108,7 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Prints the profile up to a stage's panic, and the panic.
+/// Prints the profile up to a stage's panic, and the panic message.
 fn failed(
     common: &Common,
     error: RunError,
@@ -140,7 +140,7 @@ fn checked(loaded: &Loaded) -> String {
     text + &left_out(traffic.input())
 }
 
-/// Result of a check, as JSON.
+/// Result of `--check`, as JSON.
 fn checked_as_json(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let found = json!({
@@ -155,7 +155,7 @@ fn checked_as_json(loaded: &Loaded) -> String {
     format!("{found:#}\n")
 }
 
-/// Packets left out of the input, with their share of the bytes and a remedy, and packets repaired.
+/// Packets left out of the input, with their share of the bytes and a remedy, and repaired packets.
 fn left_out(input: &InputReport) -> String {
     let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();
     for (cause, tally) in &input.left_out {
@@ -168,7 +168,7 @@ fn left_out(input: &InputReport) -> String {
         );
     }
     if let Some(UnreadTail { offset, bytes }) = input.unread {
-        text += &format!("unread: {bytes} bytes from offset {offset} on\n");
+        text += &format!("unread: {bytes} bytes, starting at offset {offset}\n");
     }
     text
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate schema`: the JSON schemas of input and output.
+//! `linerate schema`: prints the JSON schemas of input and output.
 
 use crate::args::{Format, SchemaArgs};
 use crate::failure::Failure;
 
-/// The schema of a format.
+/// The JSON schema of a format.
 pub(crate) fn schema(args: &SchemaArgs) -> Result<String, Failure> {
     match args.format {
         Format::Record => Ok(linerate_record::schema_json()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat`: counters of a command, a process or processors.
+//! `linerate stat`: counts events of a command, a process or CPUs.
 //!
 //! Before the command runs, only what counting needs is read and computed, so that the overhead
 //! stays small for short commands.
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Minimum line width of --list.
 const LIST_COLUMNS: usize = 80;
 
-/// The metric set that has the events of rpistat.
+/// The metric set with rpistat's events.
 const RPISTAT: &str = "rpistat";
 
 /// Counts, and prints the report.
@@ -91,7 +91,7 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
-/// Notices during the run, for stderr.
+/// Messages during the run, for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
         Progress::Budget { sets, slice, least } => {
@@ -130,7 +130,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(&record);
     }
-    // Why there is nothing to see is said below; a table of nothing says no more.
+    // The reason is printed below; an empty table would add nothing.
     let printed = match args.output.json() || !never_began {
         true => emit::put(args.destination(), &text),
         false => Ok(Answer::Done),
@@ -144,7 +144,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
-/// A text with `linerate: ` before each line.
+/// A text with `linerate: ` prepended to each line.
 fn lines(text: &str) -> String {
     text.replace('\n', "\nlinerate: ")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tcp`: TCP stacks under five patterns of traffic, with every set of routines.
+//! `linerate tcp`: measures TCP stacks under five traffic patterns, with every set of routines.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
@@ -41,17 +41,17 @@ pub(crate) struct TcpArgs {
     /// Only these patterns, separated by commas: bulk, interactive, jumbo, mixed, response
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pattern: Vec<String>,
-    /// Only these sets of routines of --list, separated by commas
+    /// Only these sets of routines from --list, separated by commas
     ///
     /// The bound is always measured.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     set: Vec<String>,
-    /// Transport of frames to the receiver
+    /// How frames reach the receiver
     #[arg(long, value_enum, default_value_t = Wire::Copy)]
     wire: Wire,
     /// Size of each send and receive buffer in bytes
     ///
-    /// It determines the window; 16384 to 4194304.
+    /// Determines the window; 16384 to 4194304.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 10,
         value_parser = clap::value_parser!(u32).range(16_384..=4_194_304))]
     buffer: u32,
@@ -63,7 +63,7 @@ pub(crate) struct TcpArgs {
     /// Total measuring time, e.g. 500ms or 20s; checks and connections are extra
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     time: f64,
-    /// Run on this CPU (default: the first one of `run`)
+    /// Run on this CPU (default: the first one that `run` would use)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     cpu: Option<u32>,
     /// Random seed for bytes, lengths, losses and the order of sets
@@ -81,7 +81,7 @@ pub(crate) struct TcpArgs {
         ]
     )]
     list: bool,
-    /// Also print the lengths and alignments of calls
+    /// Also print the lengths and alignments of kernel calls
     #[arg(long, conflicts_with_all = ["law", "list"])]
     histograms: bool,
     #[command(flatten)]
@@ -166,7 +166,7 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
     })
 }
 
-/// The names without repeats, in order of first appearance.
+/// The names without duplicates, in order of first appearance.
 fn once(names: &[String]) -> impl Iterator<Item = &String> {
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
     names.iter().enumerate().filter(is_first).map(|(_, name)| name)
@@ -201,7 +201,7 @@ fn list(is_json: bool) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The same as JSON.
+/// Lists stacks, patterns, sets and mixes as JSON.
 fn as_json(present: &[Box<dyn Stack>], skipped: &[Skipped]) -> String {
     let stack = |stack: &dyn Stack| json!({ "name": stack.name(), "version": stack.version() });
     let mix = |mix: Mix| json!({ "name": mix.name(), "source": mix.source() });

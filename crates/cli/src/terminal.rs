@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sanitizing of terminal output: file names, user input and texts of records cannot inject control
+//! Sanitizes terminal output: file names, user input and text from records cannot inject control
 //! sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes control characters as in JSON, `\u001b`, so that JSON stays the same; line ends (also
-/// those of CSV), tabs and, if `has_colors`, colours are kept. Bidirectional control characters are
-/// escaped too.
+/// Escapes control characters as JSON does, `\u001b`, so that JSON keeps its meaning; line ends
+/// (including those of CSV), tabs and, if `has_colors`, colours are kept. Bidirectional control
+/// characters are escaped too.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -35,7 +35,7 @@ pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     Cow::Owned(safe + rest)
 }
 
-/// Whether a character has an effect on a terminal other than being displayed.
+/// Whether a character affects a terminal other than by being displayed.
 fn steers(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && c != '\n' && c != '\t'
@@ -51,7 +51,7 @@ fn color_bytes(text: &str) -> usize {
     }
 }
 
-/// A word quoted for a shell if necessary.
+/// A word, quoted for the shell if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -31,7 +31,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     }
 }
 
-/// Explains and predicts from a record. The provenance stays that of the measurement, except for
+/// Explains and predicts from a record. The provenance remains that of the measurement, except for
 /// the command.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let output = &args.common.output;
@@ -49,7 +49,7 @@ fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
 fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let common = &args.common;
     let mut loaded = load(file, common)?;
-    // A capture would be written by every run; it is for `run`.
+    // Every run of the tuning would write an output capture; only `run` writes one.
     loaded.path.sink = Sink::Null;
     let provenance = provenance::provenance();
     let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
@@ -96,8 +96,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     emit::is_prompt(met, p99, common.p99)
 }
 
-/// Limits the CPUs to a quota, at least one: workers never sleep, so more of them would share the
-/// same time.
+/// Limits the CPUs to the quota, but at least one: workers never sleep, so more of them would share
+/// the same CPU time.
 fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     if let Some(quota) = quota {
         cpus.truncate((quota as usize).max(1));

@@ -89,8 +89,8 @@ fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     also(also(printed, written), bundled)
 }
 
-/// Watches window after window until the user or the program ends it: one line, or one record,
-/// each.
+/// Watches window after window until the user interrupts it or the program ends; prints a line or a
+/// record for each window.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
     let mut is_first = true;
@@ -98,7 +98,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         let began = Instant::now();
         let record = match watch(args, &target(args), window, stop) {
             Ok(record) => record,
-            // What it watched has ended: the windows so far are printed.
+            // The watched program has ended; the windows so far have been printed.
             Err(_) if !is_first => return Ok(Answer::Done),
             Err(failure) => return Err(failure),
         };

@@ -3,8 +3,9 @@
 //! application on the T1, compared with a bound.
 //!
 //! Most of the time is spent deciding, cycle by cycle, which strand issues, and each decision
-//! depends on the previous one. The bound is a chain of as many bare decisions: a lookup of the
-//! next state by the current one. Both run interleaved; medians are printed.
+//! depends on the previous one. The bound is a chain of the same number of bare decisions: each
+//! looks up the next state by the current one. Simulation and bound run interleaved; medians are
+//! printed.
 //!
 //! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
 //! repetition.
@@ -16,7 +17,7 @@ use std::hint::black_box;
 
 const REPETITIONS: usize = 11;
 const CYCLES: u64 = 4_000_000;
-/// Core-cycles per second of processor time, at least.
+/// Minimum core cycles per second of CPU time.
 const GOAL: f64 = 100e6;
 
 fn main() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applications as data: the work of their strands, every number with its origin.
+//! Applications as data: the work of their strands, with the origin of every number.
 //!
 //! An application is a TOML file of parameters, roles and configurations. A role is the work of one
-//! strand for one flow; a configuration maps each role of each flow to a strand. Numbers of roles
-//! are names of parameters, so that a fit or a what-if changes a single place.
+//! strand for one flow; a configuration maps each role of each flow to a strand. The numbers in a
+//! role are names of parameters, so that a fit or a what-if changes a single place.
 
 use super::chip::Chip;
 use super::system::{
@@ -21,9 +21,9 @@ pub struct Application {
     pub name: String,
     /// Its source document.
     pub source: String,
-    /// Independent flows; each has its own line, queues and strands.
+    /// Number of independent flows; each has its own line, queues and strands.
     pub flows: u32,
-    /// Source of the packets of a flow.
+    /// Source of a flow's packets.
     pub line: LineSpec,
     /// Parameters by name.
     #[serde(rename = "parameter")]
@@ -31,7 +31,7 @@ pub struct Application {
     /// Queues of each flow.
     #[serde(rename = "queue")]
     pub queues: Vec<QueueSpec>,
-    /// The work of strands.
+    /// Roles, i.e. the work of strands.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
     /// Placements that were measured.
@@ -47,7 +47,7 @@ pub struct Parameter {
     pub value: f64,
     /// Its origin.
     pub origin: Origin,
-    /// Its meaning, or how it was computed.
+    /// Meaning of the number, or how it was computed.
     pub text: String,
     /// Lower bound for fits.
     pub low: Option<f64>,
@@ -59,7 +59,7 @@ pub struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// From the document, or computed from its numbers.
+    /// From the document, or computed from numbers in it.
     Given,
     /// Fitted to match the model to observations.
     Fitted,
@@ -68,7 +68,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Its keyword in files.
+    /// Keyword for the origin in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -82,9 +82,9 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Parameter: packets per second.
+    /// Name of the parameter with the packets per second.
     pub packets_per_s: String,
-    /// Capacity of the ring of its interface, in packets.
+    /// Capacity of the interface's ring in packets.
     pub ring: u32,
 }
 
@@ -96,7 +96,7 @@ pub struct QueueSpec {
     pub name: String,
     /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees a change by the other.
+    /// Cycles until one end sees a change made by the other.
     pub hand_over_cycles: u32,
     /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
@@ -108,7 +108,7 @@ pub struct QueueSpec {
 pub struct Role {
     /// Its name.
     pub name: String,
-    /// Tasks, run in turn.
+    /// Tasks, run in rotation.
     #[serde(rename = "task")]
     pub tasks: Vec<TaskSpec>,
 }
@@ -117,19 +117,19 @@ pub struct Role {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// `line`, a queue, or none: it polls, and there is never a packet.
+    /// `line`, a queue, or none: such a task polls but never finds a packet.
     pub input: Option<String>,
-    /// A queue; if absent, packets leave the system.
+    /// Name of a queue; if absent, packets leave the system.
     pub output: Option<String>,
     /// Instructions per poll.
     pub poll_instructions: String,
-    /// Stall of a poll that finds a packet, in ns.
+    /// Stall of a poll that finds a packet, in nanoseconds.
     pub packet_stall_ns: Option<String>,
-    /// Stall of a poll that finds nothing, in ns.
+    /// Stall of a poll that finds no packet, in nanoseconds.
     pub empty_stall_ns: Option<String>,
     /// Cycles skipped after an empty poll.
     pub slow_cycles: Option<String>,
-    /// Instructions per packet; a task without input has none.
+    /// Instructions per packet; not applicable to a task without input.
     pub instructions: Option<String>,
     /// L1 misses per packet.
     pub l1_misses: Option<String>,
@@ -143,7 +143,7 @@ pub struct TaskSpec {
 pub struct Configuration {
     /// Name.
     pub name: String,
-    /// Per pipe, the work of its strands: `ROLE FLOW`, `while(1)` or `parked`.
+    /// Work of the strands of each pipe: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
     /// The observations.
     pub observed: Option<Observed>,
@@ -153,7 +153,7 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
-    /// Thousand packets per second of each flow.
+    /// Rate of each flow in thousands of packets per second.
     pub kpps: f64,
     /// Cycles per instruction by role.
     pub cpi: BTreeMap<String, f64>,
@@ -200,7 +200,7 @@ impl fmt::Display for BadApplication {
 
 impl std::error::Error for BadApplication {}
 
-/// The applications that are built in.
+/// The built-in applications.
 const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../data/applications/rlp.toml"))];
 
 impl Application {
@@ -221,23 +221,23 @@ impl Application {
     /// The value of a parameter.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no parameter with that name.
     pub fn value(&self, name: &str) -> Result<f64, BadApplication> {
         let unknown = || BadApplication::Unknown { what: "parameter", name: name.to_owned() };
         Ok(self.parameters.get(name).ok_or_else(unknown)?.value)
     }
 
-    /// The configuration of that name.
+    /// The configuration with that name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no configuration with that name.
     pub fn configuration(&self, name: &str) -> Result<&Configuration, BadApplication> {
         let unknown = || BadApplication::Unknown { what: "configuration", name: name.to_owned() };
         let named = |configuration: &&Configuration| configuration.name == name;
         self.configurations.iter().find(named).ok_or_else(unknown)
     }
 
-    /// The application on a chip: per pipe, the work of its strands.
+    /// Places the application on a chip; `pipes` gives the work of each pipe's strands.
     ///
     /// # Errors
     /// A name is undefined, or the chip is too small. [`System::check`] verifies that the result
@@ -345,7 +345,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Recomputes the parameters that are marked as given.
+    /// Recomputes the parameters marked as given.
     #[test]
     fn given_parameters_follow_from_the_tables() {
         let cycles = |kpps: f64| 1.2e6 / kpps;

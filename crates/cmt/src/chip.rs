@@ -5,17 +5,17 @@ use crate::processor::Processor;
 use serde::Deserialize;
 use std::fmt;
 
-/// Maximum number of strands on a pipe.
+/// Maximum number of strands per pipe.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
 /// Maximum number of simulated strands: a plan for this many still takes seconds.
 const STRANDS_MAX: u64 = 4096;
 
-/// Sharing domain of a unit.
+/// Strands that share a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All strands: one unit on the chip.
+    /// All strands: one unit per chip.
     Chip,
     /// Strands of a core: one unit per core.
     Core,
@@ -23,7 +23,7 @@ pub enum Scope {
     Pipe,
 }
 
-/// A unit that strands share and that takes one instruction per interval.
+/// A unit shared by strands that accepts one instruction per interval.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
@@ -31,7 +31,7 @@ pub struct Unit {
     pub name: String,
     /// The strands that share it.
     pub scope: Scope,
-    /// Cycles between two accepted instructions, at least 1.
+    /// Cycles from one accepted instruction to the next, at least 1.
     pub interval_cycles: u32,
     /// Source of the figures.
     pub source: String,
@@ -39,8 +39,8 @@ pub struct Unit {
 
 /// A chip of cores whose pipes issue one instruction per cycle.
 ///
-/// Strands are numbered through, by core, pipe of the core and place at the pipe: the logical CPUs
-/// of the chip.
+/// Strands are numbered consecutively by core, pipe within the core, and place on the pipe: these
+/// are the logical CPUs of the chip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
     /// The maker's name.
@@ -49,13 +49,13 @@ pub struct Chip {
     pub clock_hz: f64,
     /// Cores.
     pub cores: u32,
-    /// Pipes of a core.
+    /// Number of pipes per core.
     pub pipes_per_core: u32,
-    /// Strands of a pipe.
+    /// Number of strands per pipe.
     pub strands_per_pipe: u32,
-    /// Additional cycles of an L1 miss that hits L2.
+    /// Additional cycles for an L1 miss that hits L2.
     pub l2_cycles: u32,
-    /// Additional cycles of an L2 miss.
+    /// Additional cycles for an L2 miss.
     pub memory_cycles: u32,
     /// Units that strands share in addition to pipes.
     pub units: Vec<Unit>,
@@ -64,12 +64,12 @@ pub struct Chip {
 /// Reasons why a processor cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoChip {
-    /// Its file has no latencies.
+    /// The processor's file has no latencies.
     NoLatency {
         /// The processor.
         name: String,
     },
-    /// Its pipes do not issue one instruction per cycle.
+    /// The processor's pipes do not issue exactly one instruction per cycle.
     NotSingleIssue {
         /// The processor.
         name: String,
@@ -85,7 +85,7 @@ pub enum NoChip {
     TooLarge {
         /// The processor.
         name: String,
-        /// Strands of the chip.
+        /// Number of strands on the chip.
         strands: u64,
     },
 }
@@ -99,7 +99,7 @@ impl fmt::Display for NoChip {
             Self::NotSingleIssue { name } => write!(
                 f,
                 "{name} cannot be simulated: only single-issue pipes are supported; if its pipes \
-                 are, set `instructions_per_cycle = 1.0` in its file"
+                 are single-issue, set `instructions_per_cycle = 1.0` in its file"
             ),
             Self::TooManyWorkers { name, strands } => write!(
                 f,
@@ -122,7 +122,7 @@ impl Chip {
     ///
     /// # Errors
     /// The processor's latencies are unknown, its pipes issue more or less than one instruction per
-    /// cycle, too many strands share one, or it has too many.
+    /// cycle, too many strands share a pipe, or the processor has too many strands.
     pub fn new(processor: &Processor) -> Result<Self, NoChip> {
         let name = || processor.name.clone();
         let latency = processor.latency.ok_or_else(|| NoChip::NoLatency { name: name() })?;
@@ -148,22 +148,22 @@ impl Chip {
         })
     }
 
-    /// Pipes of the chip.
+    /// Number of pipes on the chip.
     pub fn pipes(&self) -> u32 {
         self.cores * self.pipes_per_core
     }
 
-    /// Strands of a core.
+    /// Number of strands per core.
     pub fn strands_per_core(&self) -> u32 {
         self.pipes_per_core * self.strands_per_pipe
     }
 
-    /// Strands of the chip.
+    /// Number of strands on the chip.
     pub fn strands(&self) -> u32 {
         self.cores * self.strands_per_core()
     }
 
-    /// The unit of that name, as [`super::UnitUse::unit`] has it.
+    /// Index of the unit with that name, as used in [`super::UnitUse::unit`].
     pub fn unit(&self, name: &str) -> Option<usize> {
         self.units.iter().position(|unit| unit.name == name)
     }
@@ -179,7 +179,7 @@ mod tests {
         let (t1, t2) = (chip("t1"), chip("t2"));
         assert_eq!((t1.pipes(), t1.strands()), (8, 32));
         assert_eq!((t2.pipes(), t2.strands()), (16, 64));
-        // 90 ns at 1.2 GHz, 135 ns at 1.4 GHz.
+        // Memory latency: 90 ns at 1.2 GHz, 135 ns at 1.4 GHz.
         assert_eq!((t1.l2_cycles, t1.memory_cycles, t2.memory_cycles), (23, 108, 189));
         let scope = |chip: &Chip, name| chip.units[chip.unit(name).unwrap()].scope;
         assert_eq!((scope(&t1, "fpu"), scope(&t2, "fpu")), (Scope::Chip, Scope::Core));

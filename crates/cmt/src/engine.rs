@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pipes in the order of time.
+//! Advances pipes in time order.
 //!
-//! Pipes whose strands use a unit together form a *group*, which goes through the cycles as one;
-//! in even cycles the lowest-numbered pipe goes first, in odd ones the highest. Groups interact
-//! through queues only. Each runs alone for a window of as many cycles as the shortest hand-over of
-//! a queue between two of them:
+//! Pipes whose strands share a unit form a *group*, which is simulated in lockstep; in even cycles
+//! the lowest-numbered pipe goes first, in odd cycles the highest. Groups interact only through
+//! queues. Each runs alone for a window that is as long as the shortest hand-over of a queue
+//! between two groups:
 //!
 //! ```text
 //! start = the first cycle in which any group issues
@@ -12,11 +12,11 @@
 //! for each group: issue in all cycles before end
 //! ```
 //!
-//! This is exact. What a group does to a queue at a cycle `t >= start` is seen from `t + hand-over
-//! >= end`: no other group can see it in this window, whichever ran first.
+//! This is exact. A change that a group makes to a queue at a cycle `t >= start` is visible from `t
+//! + hand-over >= end`: no other group can see it in this window, whichever ran first.
 //!
-//! On a pipe all of whose strands are `while(1)`, strand `k` of `n` issues in the cycles `k`,
-//! `k + n`, `k + 2n`, ...: it is computed, not simulated.
+//! On a pipe where all strands run `while(1)`, strand `k` of `n` issues in the cycles `k`, `k + n`,
+//! `k + 2n`, ...: this is computed, not simulated.
 
 use super::chip::{Chip, Scope};
 use super::link::{Line, Links, Ring, Turns};
@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 /// Runs a system.
 ///
 /// # Errors
-/// [`System::check`] finds a fault, or the run has no cycles or too many.
+/// [`System::check`] finds a fault, or the run has zero or too many cycles.
 pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
     system.check()?;
     let all = run.warm_up_cycles.saturating_add(run.cycles);
@@ -39,7 +39,7 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
             of: "the run".to_owned(),
             what: "cycles",
             value: all as f64,
-            must: "from 1 to 2147483648, the warm-up included",
+            must: "from 1 to 2147483648, warm-up included",
         });
     }
     Ok(Engine::new(system, run.seed).run(run))
@@ -47,16 +47,16 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
 
 struct Engine<'s> {
     system: &'s System,
-    /// By number; those without simulated strands stay empty.
+    /// By pipe number; pipes without simulated strands stay empty.
     pipes: Vec<Pipe>,
     groups: Vec<Vec<usize>>,
-    /// For pipes whose strands are all `while(1)`: their number.
+    /// For each pipe whose strands all run `while(1)`, the number of strands.
     all_busy: Vec<Option<u64>>,
     window: u64,
     links: Links,
 }
 
-/// Counts since the start.
+/// Counts since the start of the simulation.
 struct Counts {
     strands: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,
@@ -125,7 +125,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Counts of all cycles before `end`, up to which it has advanced.
+    /// Counts over all cycles before `end`, to which the engine has already advanced.
     fn counts(&mut self, end: u64) -> Counts {
         let count = |strand: &Strand| {
             let (pipe, place) = position(&self.system.chip, strand.cpu);
@@ -164,7 +164,7 @@ fn all_busy(system: &System, pipe: usize) -> Option<u64> {
     Some(on_pipe(system, pipe).filter(|strand| strand.runs == Runs::Busy).count() as u64)
 }
 
-/// Counts of a strand on a pipe of `strands` strands that are all `while(1)`.
+/// Counts of a strand on a pipe whose `strands` strands all run `while(1)`.
 fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutcome {
     let (pipe, place) = position(&system.chip, strand.cpu);
     let before =
@@ -210,7 +210,7 @@ fn links(system: &System) -> Links {
     }
 }
 
-/// Pipes to simulate, grouped if they share a unit.
+/// Pipes to simulate, grouped by shared units.
 fn groups(system: &System) -> Vec<Vec<usize>> {
     let chip = &system.chip;
     let mut groups: Vec<(Vec<usize>, BTreeSet<usize>)> = Vec::new();
@@ -254,7 +254,7 @@ fn window(system: &System, groups: &[Vec<usize>]) -> u64 {
     between.map(|(_, queue)| u64::from(queue.hand_over_cycles)).min().unwrap_or(NEVER)
 }
 
-/// Issues on the pipes of a group in all cycles before `end`.
+/// Simulates the pipes of a group through all cycles before `end`.
 fn run_together(pipes: &mut [Pipe], group: &[usize], end: u64, links: &mut Links) {
     loop {
         let issues = group.iter().map(|pipe| pipes[*pipe].next_issue());

@@ -27,14 +27,13 @@ pub struct Model {
     pub chip: Chip,
 }
 
-/// Settings for simulating a printed figure.
+/// Settings for simulations whose figures are printed.
 pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed: 1 };
 
-/// Settings for simulating a step of a fit.
+/// Settings for the simulations of a fit.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// Weights of errors: the relative errors that count as one, for rates and for cycles per
-/// instruction.
+/// Error weights: the relative errors that count as 1, for rates and for cycles per instruction.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
 /// Reasons why an application cannot be compared or fitted.
@@ -44,11 +43,11 @@ pub enum FitError {
     Application(BadApplication),
     /// The result cannot be simulated.
     System(Fault),
-    /// A configuration without observations.
+    /// The configuration has no observations.
     NotObserved(String),
-    /// A role with observations that no strand has.
+    /// A role with observations is not assigned to any strand.
     NoStrand(String),
-    /// A parameter without bounds.
+    /// The parameter has no bounds.
     NoBounds(String),
 }
 
@@ -86,14 +85,14 @@ impl From<Fault> for FitError {
     }
 }
 
-/// Results of a configuration.
+/// Simulated results of a configuration.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// All counts.
     pub outcome: Outcome,
-    /// Thousand packets per second that leave, mean of the flows.
+    /// Packets that leave, in thousands per second, mean of the flows.
     pub kpps: f64,
-    /// Rate of the slowest flow.
+    /// Rate of the slowest flow, in kpps.
     pub slowest_kpps: f64,
     /// Cycles per instruction by role, mean of the flows.
     pub cpi: BTreeMap<String, f64>,
@@ -116,18 +115,18 @@ pub struct Pair {
     pub observed: f64,
     /// Simulated.
     pub found: f64,
-    /// The error that counts as one: the target accuracy.
+    /// Relative error that counts as 1: the target accuracy.
     pub within: f64,
 }
 
 impl Pair {
-    /// Relative error of the model: positive if above the observation.
+    /// Relative error of the model, positive if the model is above the observation.
     pub fn error(&self) -> f64 {
         self.found / self.observed - 1.0
     }
 }
 
-/// The strands of an outcome with a role.
+/// The strands with a role, from the outcome of a run.
 fn of_role<'o>(
     outcome: &'o Outcome,
     role: &'o str,
@@ -144,7 +143,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Model {
-    /// The model with other values of some parameters.
+    /// The model with other values for some parameters.
     ///
     /// # Errors
     /// A parameter is unknown.
@@ -162,7 +161,7 @@ impl Model {
     /// The configuration with that name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no configuration with that name.
     pub fn configuration(&self, name: &str) -> Result<&Configuration, FitError> {
         Ok(self.application.configuration(name)?)
     }
@@ -170,7 +169,7 @@ impl Model {
     /// Simulates the strands, pipe by pipe.
     ///
     /// # Errors
-    /// A name is undefined, the chip is too small, or it cannot be simulated.
+    /// A name is undefined, the chip is too small, or the system cannot be simulated.
     pub fn run(&self, pipes: &[Vec<String>], run: &Run) -> Result<Found, FitError> {
         let system = self.application.on(&self.chip, pipes)?;
         let outcome = simulate(&system, run)?;
@@ -197,7 +196,7 @@ impl Model {
     /// The observations of a configuration with the model's values.
     ///
     /// # Errors
-    /// There are no observations, or as [`Model::run`].
+    /// There are no observations, or those of [`Model::run`].
     pub fn pairs(&self, name: &str, run: &Run) -> Result<Vec<Pair>, FitError> {
         let configuration = self.configuration(name)?;
         let observed = configuration.observed.as_ref();
@@ -218,11 +217,11 @@ impl Model {
         Ok(pairs)
     }
 
-    /// Fits parameters to the observations of configurations in `calls` evaluations; the others are
-    /// unchanged.
+    /// Fits parameters to the observations of configurations in `calls` evaluations; the other
+    /// parameters are unchanged.
     ///
     /// # Errors
-    /// A parameter has no bounds, or as [`Model::pairs`].
+    /// A parameter has no bounds, or those of [`Model::pairs`].
     pub fn fitted(
         &self,
         parameters: &[&str],
@@ -256,11 +255,11 @@ impl Model {
         bounds.ok_or_else(|| FitError::NoBounds(name.to_owned()))
     }
 
-    /// The model with all fitted parameters at the middle of their bounds: the starting point of
-    /// every fit, and the value of those that it does not touch.
+    /// The model with all fitted parameters at the midpoint of their bounds: the starting point of
+    /// every fit, and the values of the parameters that a fit leaves alone.
     ///
     /// # Errors
-    /// A parameter that is fitted has no bounds.
+    /// A fitted parameter has no bounds.
     pub fn unfitted(&self) -> Result<Self, FitError> {
         let mut values = Vec::new();
         for name in self.names() {

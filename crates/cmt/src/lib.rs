@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulator of chip multithreading: strands that share pipelines of a processor, cycle by cycle.
+//! A cycle-by-cycle simulator of chip multithreading: strands that share the pipelines of a
+//! processor.
 //!
 //! A [`System`] is a [`Chip`], the work of its strands, the queues between them and the lines that
-//! deliver packets. [`simulate`] runs it for some cycles and counts.
+//! deliver packets. [`simulate`] runs it for some cycles and counts events.
 //!
 //! # The model
 //!
@@ -19,22 +20,21 @@
 //!     if a packet is there: works on it, hands it over
 //! ```
 //!
-//! A change of a queue at cycle `t` is visible at the other end at `t` plus the queue's hand-over,
-//! which is at least one cycle: the order of pipes within a cycle therefore has no effect.
+//! A change to a queue at cycle `t` is visible at the other end at `t` plus the queue's hand-over,
+//! which is at least one cycle, so the order of pipes within a cycle has no effect.
 //!
 //! Fractional means are met by carrying the remainder; distances between misses, and between uses
-//! of a unit, are uniform between 0 and twice their mean, from a per-strand generator initialized
-//! from the seed.
+//! of a unit, are uniformly distributed between 0 and twice their mean, drawn from a per-strand
+//! random number generator initialized from the seed.
 //!
-//! [`Application`] reads the work of strands from a file, [`rank`] compares all its placements.
-//! [`fit`] estimates the numbers of an application that are not documented. [`processor`] describes
-//! processors as data, [`planner`] recommends changes of a packet path on one.
+//! [`Application`] reads the work of strands from a file; [`rank`] compares all placements of an
+//! application. [`fit`] estimates an application's undocumented numbers. [`processor`] describes
+//! processors as data; [`planner`] recommends changes to a packet path on a processor.
 //!
 //! # Left out
 //!
-//! Not modelled. Cache contents: misses are a property of the work, also when neighbours change.
-//! More than one miss of a strand at a time. Limits of bandwidth. Units used by polling.
-//! Interrupts.
+//! Not modelled. Cache contents: misses are a property of the work, even if neighbours change. More
+//! than one outstanding miss per strand. Bandwidth limits. Use of units by polling. Interrupts.
 //!
 //! Every figure is of evidence tier `model`.
 

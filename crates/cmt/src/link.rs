@@ -2,9 +2,9 @@
 //! Objects shared by strands: queues, lines and units.
 //!
 //! A queue is a ring of slots, each with the cycle from which its next user may see it: the reader
-//! the data, the writer the room. Writer and reader may be ahead of each other in time by less than
-//! the hand-over: a change then carries a cycle that the other side has not reached, and is not
-//! visible. The outcome is that of strict order.
+//! its data, the writer its free space. Writer and reader may be ahead of each other in time by
+//! less than the hand-over: a change then carries a cycle that the other side has not reached yet,
+//! and is not visible to it. The result is the same as in strict time order.
 
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
@@ -20,9 +20,9 @@ pub(super) struct Links {
 /// State of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// Per slot, the cycle from which its last change is visible.
+    /// For each slot, the cycle from which its last change is visible.
     seen_from: Vec<u64>,
-    /// Packets read and written so far; their slots.
+    /// Packets read and written so far, and the next slots to read and write.
     read: u64,
     written: u64,
     read_slot: usize,
@@ -59,7 +59,7 @@ impl Ring {
         there
     }
 
-    /// Adds a packet if there is visible room at `cycle`.
+    /// Adds a packet if a free slot is visible at `cycle`.
     pub(super) fn put(&mut self, cycle: u64) -> bool {
         let capacity = self.seen_from.len() as u64;
         let room = self.written - self.read < capacity && self.seen_from[self.write_slot] <= cycle;
@@ -72,12 +72,12 @@ impl Ring {
     }
 }
 
-/// A line and the ring of its interface. Packet `k`, from 1, comes at cycle `k * interval`, rounded
-/// down.
+/// A line and the ring of its interface. Packet `k`, counted from 1, arrives at cycle `k *
+/// interval`, rounded down.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     interval: u64,
-    /// Arrival of the next packet; both in fixed point with 32 fractional bits.
+    /// Arrival cycle of the next packet; like the interval, in fixed point with 32 fractional bits.
     next: u64,
     waiting: u64,
     ring: u64,
@@ -92,8 +92,8 @@ impl Line {
         Self { interval, next: interval, waiting: 0, ring, offered: 0, dropped: 0 }
     }
 
-    /// Delivers the packets due before cycle `end`. Nothing is taken meanwhile, so that the ring
-    /// accepts packets until it is full and none after.
+    /// Delivers the packets due before cycle `end`. No packet is taken in the meantime, so the ring
+    /// accepts packets until it is full and drops the rest.
     pub(super) fn bring_until(&mut self, end: u64) {
         let end = end << 32;
         if self.next >= end {
@@ -107,7 +107,7 @@ impl Line {
         self.dropped += come - kept;
     }
 
-    /// Takes a packet if one has come by `cycle`.
+    /// Takes a packet if one has arrived by `cycle`.
     pub(super) fn take(&mut self, cycle: u64) -> bool {
         self.bring_until(cycle + 1);
         let there = self.waiting > 0;

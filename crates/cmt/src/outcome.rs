@@ -4,38 +4,38 @@
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Cycles before counting starts, in which queues fill.
+    /// Cycles before counting starts, during which queues fill.
     pub warm_up_cycles: u64,
-    /// Cycles counted, at least 1. With the warm-up at most [`Run::CYCLES_MAX`].
+    /// Cycles counted, at least 1. Together with the warm-up, at most [`Run::CYCLES_MAX`].
     pub cycles: u64,
-    /// Seed of the distances between misses.
+    /// Random seed for the distances between misses.
     pub seed: u64,
 }
 
 impl Run {
-    /// Longest run: remainders are kept in 32 bits before the point.
+    /// Maximum number of cycles in a run: fixed-point values have 32 integer bits.
     pub const CYCLES_MAX: u64 = 1 << 31;
 }
 
-/// Counts of a run, without its warm-up. All of tier `model`.
+/// Counts of a run, excluding the warm-up. All are of evidence tier `model`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Cycles counted.
     pub cycles: u64,
-    /// Cycles per second of the chip.
+    /// Clock of the chip in cycles per second.
     pub clock_hz: f64,
     /// In the order of [`super::System::strands`].
     pub strands: Vec<StrandOutcome>,
     /// In the order of [`super::System::sources`].
     pub sources: Vec<SourceOutcome>,
-    /// Cycles simulated, warm-up included, times cores on which anything runs.
+    /// Simulated cycles, warm-up included, times the number of cores on which anything runs.
     pub core_cycles: u64,
 }
 
 /// Counts of a strand.
 ///
-/// The cycles of a strand that is not parked are its instructions, its stalls and the cycles it
-/// was ready while another issued: `cycles = instructions + stalls.sum() + waited`.
+/// The cycles of a strand that is not parked are its instructions, its stalls and the cycles in
+/// which it was ready while another strand issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
     /// Name.
@@ -44,9 +44,9 @@ pub struct StrandOutcome {
     pub cpu: u32,
     /// Instructions issued.
     pub instructions: u64,
-    /// Cycles in which it could not issue, by cause.
+    /// Cycles in which the strand could not issue, by cause.
     pub stalls: Stalls,
-    /// Cycles in which it was ready, but a neighbour issued.
+    /// Cycles in which the strand was ready, but a neighbour issued.
     pub waited: u64,
     /// By task.
     pub tasks: Vec<TaskOutcome>,
@@ -72,7 +72,7 @@ pub struct Stalls {
     pub bubbles: u64,
     /// L1 misses.
     pub l1: u64,
-    /// Additional cycles of L2 misses.
+    /// Additional cycles for L2 misses.
     pub l2: u64,
     /// Waits for shared units.
     pub units: u64,
@@ -101,7 +101,7 @@ impl Stalls {
         }
     }
 
-    /// Takes off the last `cycles` of an instruction that stalls for `last` after its bubbles.
+    /// Removes the last `cycles` of an instruction that stalls for `last` after its bubbles.
     pub(super) fn cut(&mut self, mut cycles: u64, last: &Self) {
         let mut last = Self { bubbles: u64::MAX, ..*last };
         for (mine, last) in self.in_order().into_iter().zip(last.in_order()).rev() {
@@ -130,12 +130,12 @@ pub struct SourceOutcome {
 }
 
 impl Outcome {
-    /// Rate of `packets` of this run, in thousand packets per second.
+    /// Rate that corresponds to `packets` in this run, in thousands of packets per second.
     pub fn kpps(&self, packets: u64) -> f64 {
         packets as f64 * self.clock_hz / self.cycles as f64 / 1e3
     }
 
-    /// Cycles per instruction of a strand; `None` if it issued none.
+    /// Cycles per instruction of a strand; `None` if it issued no instruction.
     pub fn cpi(&self, strand: &StrandOutcome) -> Option<f64> {
         (strand.instructions > 0).then(|| self.cycles as f64 / strand.instructions as f64)
     }
@@ -176,12 +176,12 @@ impl StrandOutcome {
         }
     }
 
-    /// Packets of all its tasks, handed over or sent out.
+    /// Packets handed over or sent by all of the strand's tasks.
     pub fn packets(&self) -> u64 {
         self.tasks.iter().map(|task| task.packets).sum()
     }
 
-    /// Instructions per packet, polling included; `None` without a packet.
+    /// Instructions per packet, polling included; `None` if there were no packets.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let packets = self.packets();
         (packets > 0).then(|| self.instructions as f64 / packets as f64)

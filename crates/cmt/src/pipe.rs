@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pipe: of the strands that are ready, the one that issued longest ago issues.
+//! A pipe: of the ready strands, the one that issued least recently issues next.
 //!
 //! The state that decides a cycle is kept in a few words. Strands that will be ready within
-//! [`SLOTS`] cycles are in a calendar, a bit per strand and cycle, that advances by one cycle at a
-//! time; the others sleep until a given cycle.
+//! [`SLOTS`] cycles are in a calendar, with a bit per strand and cycle, that advances one cycle at
+//! a time; the others sleep until a given cycle.
 //!
 //! ```text
 //! each cycle:
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The bubbles of a strand's next instruction are known before it issues, so that finding the next
-//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`] issues, an
-//! extra place that is not in the calendar.
+//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`], an extra
+//! place that is not in the calendar, issues.
 
 use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;
@@ -26,10 +26,10 @@ use super::share::fixed;
 use super::system::BUBBLE_CYCLES_MAX;
 use super::thread::{NEVER, Thread};
 
-/// Places of a pipe.
+/// Number of places on a pipe.
 const PLACES: usize = STRANDS_PER_PIPE_MAX as usize;
 
-/// Cycles that the calendar holds: as many groups of bits as there are in it.
+/// Number of cycles that the calendar covers: the number of bit groups in its word.
 const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
 
 const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
@@ -37,17 +37,17 @@ const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
 /// The place that issues if no strand is ready.
 const NO_PLACE: usize = PLACES;
 
-/// Bits of the places of a slot.
+/// Mask of all places in a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Possible orders in which four strands last issued.
+/// Number of possible orders in which four strands last issued.
 const ORDERS: usize = 24;
 
-/// By order and set of ready strands: the one that issues, and the order afterwards.
+/// By order and set of ready strands: the strand that issues, and the order afterwards.
 static NEXT: [[(u8, u8); 1 << PLACES]; ORDERS] = next();
 
-/// The orders as numbers of four digits, each a place, starting with the one that issued longest
-/// ago.
+/// The orders as sequences of four digits, each a place, starting with the one that issued least
+/// recently.
 const fn orders() -> [[u8; PLACES]; ORDERS] {
     let mut orders = [[0; PLACES]; ORDERS];
     let (mut found, mut number) = (0, 0);
@@ -92,7 +92,7 @@ const fn choice(orders: &[[u8; PLACES]; ORDERS], order: usize, ready: usize) -> 
     if first == PLACES {
         return (NO_PLACE as u8, order as u8);
     }
-    // The chosen one goes behind those that issued after it.
+    // The chosen place moves behind those that issued after it.
     let mut moved = digits;
     let mut at = first;
     while at + 1 < PLACES {
@@ -118,31 +118,32 @@ const fn same(a: &[u8; PLACES], b: &[u8; PLACES]) -> bool {
 /// A pipe.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
-    /// The next cycle to decide; all earlier ones are done.
+    /// The next cycle to decide; all earlier cycles are done.
     now: u64,
     /// Places ready at `now`.
     ready: u64,
-    /// A row of [`NEXT`].
+    /// Current order, as a row of [`NEXT`].
     order: usize,
-    /// The calendar: the lowest slot holds those that are ready from the cycle after `now`.
+    /// The calendar: the lowest slot holds the places that are ready from the cycle after `now`.
     near: u64,
     /// End of the earliest sleep.
     far: u64,
     sleeping: u64,
-    /// By place, including [`NO_PLACE`]: the cycle from which it can issue again.
+    /// For each place, including [`NO_PLACE`], the cycle from which it can issue again.
     ready_from: [u64; PLACES + 1],
-    /// Bubbles per instruction and accumulated bubbles; 32 fractional bits.
+    /// Bubbles per instruction, and accumulated bubbles; both with 32 fractional bits.
     bubble: [u64; PLACES + 1],
     bubbles: [u64; PLACES + 1],
-    /// Calendar entry of the next instruction.
+    /// Calendar entry for the next instruction.
     entry: [u64; PLACES + 1],
-    /// Instructions until the next one for the thread: after the previous one, and now.
+    /// Quiet instructions until the next one that the thread has to handle: counted from the
+    /// previous such instruction, and left now.
     span: [u64; PLACES + 1],
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],
 }
 
-/// State of a pipe that changes each cycle.
+/// State of a pipe that changes every cycle.
 #[derive(Clone, Copy)]
 struct State {
     ready: u64,
@@ -199,7 +200,7 @@ impl Pipe {
         near.min(self.far)
     }
 
-    /// Issues in all cycles before `end`.
+    /// Issues instructions in all cycles before `end`.
     pub(super) fn run_until(&mut self, end: u64, links: &mut Links) {
         let mut state = State { ready: self.ready, order: self.order, near: self.near };
         while self.now < end {
@@ -278,7 +279,7 @@ impl Pipe {
         woken
     }
 
-    /// Counts of the strand at a place before cycle `end`, up to which all instructions have been
+    /// Counts, before cycle `end`, of the strand at a place; all instructions up to `end` have been
     /// issued.
     pub(super) fn counts(&self, place: usize, end: u64) -> StrandOutcome {
         let quiet = self.span[place] - self.quiet[place];
@@ -288,7 +289,7 @@ impl Pipe {
             return StrandOutcome { instructions: quiet, waited, ..StrandOutcome::default() };
         };
         let mut stalls = Stalls { bubbles, ..thread.stalls };
-        // Of the last instruction; a quiet one has only bubbles.
+        // Stalls of the last instruction; a quiet one has only bubbles.
         let last = if quiet == 0 { thread.last } else { Stalls::default() };
         stalls.cut(self.ready_from[place].saturating_sub(end), &last);
         let instructions = thread.instructions + quiet;
@@ -297,7 +298,7 @@ impl Pipe {
     }
 }
 
-/// The bit of a place, `away` slots ahead in the calendar; none for [`NO_PLACE`].
+/// The bit of a place, `away` slots ahead in the calendar; zero for [`NO_PLACE`].
 fn entry(place: usize, away: u64) -> u64 {
     ((1 << place) & ALL) << (away * PLACES as u64)
 }

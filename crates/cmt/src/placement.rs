@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placement of strands: all placements of an application up to symmetry, ranked.
+//! Strand placement: ranks all placements of an application up to symmetry.
 //!
 //! Pipes of a chip are interchangeable, as are the places of a pipe and the flows. A pipe is thus
 //! described by its *kind*: the number of strands per role. A placement is a multiset of kinds that
-//! has each role once per flow.
+//! contains each role once per flow.
 //!
-//! There are many placements and few kinds, and strands of different pipes interact through queues
-//! only. Each kind is therefore simulated separately, with a line in front of every strand: its
-//! *capacity* is the highest rate at which all of its strands keep up, found by bisection. The
-//! slowest flow of a placement has the least capacity among its pipes:
+//! There are many placements but few kinds, and strands on different pipes interact only through
+//! queues. Each kind is therefore simulated separately, with a line in front of every strand: its
+//! *capacity* is the highest rate at which all of its strands keep up, found by bisection. The rate
+//! of a placement's slowest flow is the lowest capacity among its pipes:
 //!
 //! ```text
 //! for each kind:       capacity = greatest rate, up to the line's, with every strand keeping up
@@ -16,14 +16,14 @@
 //! bound:               least of the rates of the roles, each alone on a pipe, offered the line's
 //! ```
 //!
-//! No placement exceeds the bound. Alone, and always with a packet available, a strand issues the
-//! instructions of a packet and of the poll before it, each as soon as the stalls of the previous
-//! one are over. In a placement it issues the same plus empty polls, and neighbours can only delay
-//! it. The best of the ranking, simulated as a whole, is therefore within a known gap of the
-//! optimum.
+//! No placement exceeds the bound. Running alone, and with a packet always available, a strand
+//! issues the instructions of a packet and of the poll before it, each as soon as the stalls of the
+//! previous instruction are over. In a placement it issues the same instructions plus empty polls,
+//! and neighbours can only delay it. The best placement in the ranking, simulated as a whole, is
+//! therefore within a known gap of the optimum.
 //!
-//! Not modelled: units shared between pipes; flows that are faster than the slowest. A simulation
-//! of the whole includes both.
+//! Not modelled: units shared between pipes; flows that are faster than the slowest. Simulating the
+//! whole placement includes both.
 
 mod best;
 
@@ -43,21 +43,21 @@ pub struct Ranking {
     pub roles: Vec<String>,
     /// All kinds of pipes.
     pub kinds: Vec<Kind>,
-    /// All placements, fastest first; of equal ones, the one with fewer pipes first.
+    /// All placements, fastest first; among equals, the one with fewer pipes first.
     pub placements: Vec<Placement>,
-    /// Upper bound for all placements, in thousand packets per second of each flow.
+    /// Upper bound for all placements, in thousands of packets per second per flow.
     pub bound_kpps: f64,
     /// Cycles simulated.
     pub core_cycles: u64,
 }
 
-/// The strands of a pipe.
+/// The strands on a pipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     /// Number of strands by role.
     pub strands: Vec<u32>,
-    /// The highest rate at which all of them keep up, in thousand packets per second each; at most
-    /// the line's.
+    /// Highest rate at which all strands keep up, in thousands of packets per second each; at most
+    /// the line rate.
     pub kpps: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct Kind {
 pub struct Placement {
     /// Indices of [`Ranking::kinds`], one per pipe in use.
     pub pipes: Vec<usize>,
-    /// Thousand packets per second of the slowest flow.
+    /// Rate of the slowest flow in thousands of packets per second.
     pub kpps: f64,
 }
 
@@ -77,11 +77,11 @@ pub enum CannotRank {
     Application(BadApplication),
     /// The result cannot be simulated.
     System(Fault),
-    /// The strands do not fit.
+    /// The strands do not fit on the chip.
     Full {
         /// Strands to place.
         strands: u32,
-        /// Strands of the chip.
+        /// Number of strands on the chip.
         has: u32,
     },
 }
@@ -100,15 +100,16 @@ impl fmt::Display for CannotRank {
 
 impl std::error::Error for CannotRank {}
 
-/// Bisection steps for a capacity: the initial interval is a fifth of the line's rate where strands
-/// compute most, the final one less than a hundredth of the rate.
+/// Bisection steps for a capacity: where strands compute most, the initial interval is a fifth of
+/// the line rate; the final interval is less than a hundredth of the rate.
 const HALVINGS: u32 = 5;
 
-/// The share of a line's packets that a strand must handle to keep up: the contents of its ring at
-/// the start and end of counting are noise.
+/// Share of a line's packets that a strand must handle to count as keeping up: what its ring holds
+/// when counting starts and ends is noise.
 const KEEPS_UP: f64 = 0.995;
 
-/// Ranks all placements of `roles`, each once per flow. `run` is for one rate of one kind.
+/// Ranks all placements of `roles`, each once per flow. `run` gives the settings for simulating one
+/// kind at one rate.
 ///
 /// # Errors
 /// A role is unknown, the strands do not fit on the chip, or they cannot be simulated.
@@ -132,7 +133,7 @@ pub fn rank(
         let system = system.map_err(CannotRank::Application)?;
         let mut probe = Probe::new(system, application.line.ring, run);
         if strands.iter().sum::<u32>() == 1 {
-            // With the packet that the moment of counting may have cost.
+            // Add the packet that may have been missed because of when counting started and ended.
             let alone = probe.at(line).map_err(CannotRank::System)?.0;
             bound = bound.min(alone + chip.clock_hz / run.cycles as f64);
         }
@@ -153,15 +154,15 @@ pub fn rank(
 }
 
 impl Ranking {
-    /// Per pipe, the work of its strands, as input of [`Application::on`]. Strands of a role get
-    /// the flows in order.
+    /// Work of the strands of each pipe, as input for [`Application::on`]. The strands of a role
+    /// get the flows in order.
     pub fn pipes(&self, placement: &Placement) -> Vec<Vec<String>> {
         let mut flows = vec![0; self.roles.len()];
         let strands = placement.pipes.iter().map(|kind| &self.kinds[*kind].strands);
         strands.map(|strands| words(&self.roles, strands, &mut flows)).collect()
     }
 
-    /// Index of a placement with these kinds; `None` if it is not in this ranking.
+    /// Index of the placement with these kinds; `None` if it is not in this ranking.
     pub fn place_of(&self, kinds: &[Vec<u32>]) -> Option<usize> {
         let index =
             |strands: &Vec<u32>| self.kinds.iter().position(|kind| kind.strands == *strands);
@@ -176,8 +177,8 @@ impl Ranking {
     }
 }
 
-/// Work of the strands of a pipe with this number of each role; `flows` counts those assigned so
-/// far.
+/// Work of the strands of a pipe with this number of strands of each role; `flows` counts the flows
+/// assigned so far, by role.
 fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
     let mut words = Vec::new();
     for ((role, times), flow) in roles.iter().zip(strands).zip(flows) {
@@ -187,7 +188,7 @@ fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec
     words
 }
 
-/// All kinds of a pipe: at most `wanted` strands of each role, and 1 to `room` in total.
+/// All kinds of pipes: at most `wanted` strands of each role, and 1 to `room` in total.
 fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     let mut kinds = vec![Vec::new()];
     for &most in wanted {
@@ -202,8 +203,8 @@ fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     kinds
 }
 
-/// All multisets of at most `pipes` kinds that have `wanted` strands of each role: ascending
-/// indices of `kinds`.
+/// All multisets of at most `pipes` kinds that have `wanted` strands of each role, as ascending
+/// indices into `kinds`.
 fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> {
     let most = kinds.iter().map(|kind| kind.iter().sum::<u32>()).max().unwrap_or(0);
     let mut found = Vec::new();
@@ -214,14 +215,14 @@ fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> 
 
 struct Search<'s> {
     kinds: &'s [Vec<u32>],
-    /// Number of strands of the largest kind.
+    /// Number of strands in the largest kind.
     most: u32,
     chosen: Vec<usize>,
     found: &'s mut Vec<Vec<usize>>,
 }
 
 impl Search<'_> {
-    /// Adds kinds from `first` on until nothing is left to place.
+    /// Adds kinds, starting at index `first`, until nothing is left to place.
     fn go_on(&mut self, first: usize, left: Vec<u32>, pipes: u32) {
         let strands: u32 = left.iter().sum();
         if strands == 0 {
@@ -246,7 +247,7 @@ impl Search<'_> {
 /// A pipe whose strands have separate lines.
 struct Probe<'p> {
     system: System,
-    /// By line, packets per packet of a flow.
+    /// For each line, packets per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -270,7 +271,7 @@ impl<'p> Probe<'p> {
         Self { system, shares, run, core_cycles: 0 }
     }
 
-    /// Gives each strand a share of the packets instead of all of them.
+    /// Gives each strand a share of the packets instead of all packets.
     fn with_shares(mut self, strands: Vec<f64>) -> Self {
         let takes = |strand: &Strand| match &strand.runs {
             Runs::Packets { tasks, .. } => {
@@ -283,8 +284,8 @@ impl<'p> Probe<'p> {
         self
     }
 
-    /// Packets per second of the slowest strand if each is offered `rate`, and whether it handles
-    /// all of them. Pipes without work always keep up.
+    /// Packets per second of the slowest strand if each is offered `rate`, and whether all strands
+    /// keep up. Pipes without work always keep up.
     fn at(&mut self, rate: f64) -> Result<(f64, bool), Fault> {
         for (source, share) in self.system.sources.iter_mut().zip(&self.shares) {
             source.packets_per_s = rate * share;
@@ -298,7 +299,7 @@ impl<'p> Probe<'p> {
         let asked = self.system.strands.iter().flat_map(tasks);
         let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
         let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
-        // A packet more or less is the moment at which counting begins.
+        // One packet more or less depends only on the moment at which counting begins.
         let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
         let (mut least, mut keeps_up) = (rate, true);
         for ((_, counts), share) in pairs.zip(&self.shares) {
@@ -318,7 +319,7 @@ impl<'p> Probe<'p> {
         // Neighbours with less work have more empty polls, which may slow a strand down.
         let mut high = line;
         loop {
-            // The run is shorter than a packet takes.
+            // A packet takes longer than the run.
             if low <= 0.0 {
                 return Ok(0.0);
             }
@@ -349,7 +350,8 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Each of two roles and three flows on three pipes of two, by going through all assignments.
+    /// Two roles and three flows on three pipes with two strands each, checked against all
+    /// assignments.
     #[test]
     fn every_placement_is_there_once() {
         let wanted = [3, 3];

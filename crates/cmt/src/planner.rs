@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plans for processors whose strands share pipelines: each mapping is simulated cycle by cycle.
 //!
-//! A setting is a `Setup`: which strands run which stages where, other threads on the chip, and how
-//! they poll. Its changes are single steps, each simulated as a whole; [`linerate_plan::search`]
-//! chains them.
+//! A setting is a `Setup`: which strands run which stages and where, the other threads on the chip,
+//! and how they poll. Changes to it are single steps, each simulated as a whole;
+//! [`linerate_plan::search`] chains them.
 //!
 //! ```text
 //! rate(setup)     = packets that leave the path, simulated
@@ -16,7 +16,7 @@
 //! Untried mappings may be faster by at most the gap to a bound (`bound.rs`). Cores without a
 //! strand of the path are not simulated: they share nothing with it.
 //!
-//! Not modelled: bursts (packets are handed over one by one), variants of kernels, and misses that
+//! Not modelled: bursts (packets are handed over one by one), kernel variants, and misses that
 //! change when strands move.
 
 mod basis;
@@ -54,34 +54,34 @@ use simulator::Simulator;
 
 const METHOD: &str = "simulated cycle by cycle from instructions, misses and stalls per packet";
 
-/// A kind of pipe is simulated for a fraction of the time of a mapping: there are many kinds, and
-/// the best placement is simulated as a whole.
+/// A kind of pipe is simulated for a fraction of the cycles of a mapping: there are many kinds, and
+/// the best placement is then simulated as a whole.
 const KIND_SHARE: u64 = 4;
 
-/// Rates that differ by less are the same: a simulation counts some hundred packets of a flow.
+/// Rates that differ by less count as equal: a simulation counts a few hundred packets per flow.
 const SAME: f64 = 0.01;
 
-/// Inputs of the simulator in addition to the path.
+/// Simulator inputs in addition to the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation<'a> {
     /// Costs from the path file.
     pub costs: &'a GivenCosts,
     /// The machine.
     pub chip: &'a Chip,
-    /// Number of usable strands, counted from the first.
+    /// Number of usable strands, starting with the first.
     pub cpus: u32,
-    /// Counted cycles of each simulation, after a quarter as many for warm-up.
+    /// Counted cycles of each simulation, after a warm-up of a quarter as many.
     pub cycles: u64,
 }
 
 /// Predicts the mapping of a path on a chip and recommends changes.
 ///
 /// # Errors
-/// A stage has no instructions, the mapping does not fit the chip, or names processors that it does
-/// not have.
+/// A stage has no instructions, or the mapping does not fit the chip or names processors that the
+/// chip does not have.
 ///
 /// # Panics
-/// If the specifications or the costs are not of the path.
+/// If the specifications or the costs do not belong to the path.
 pub fn plan(
     subject: &Subject<'_>,
     simulation: &Simulation<'_>,
@@ -91,7 +91,7 @@ pub fn plan(
     search::plan(subject, &planning)
 }
 
-/// Predicts the mapping of a path on a chip as it is written, and recommends nothing.
+/// Predicts the mapping of a path on a chip as written, without recommendations.
 ///
 /// # Errors
 /// As [`plan`].
@@ -108,7 +108,7 @@ pub fn written(
 struct Planning<'a> {
     simulator: Simulator<'a>,
     written: Predicted<Setup, Outcome>,
-    /// Rates of the mapping as written, the baseline of all gains.
+    /// Rates of the mapping as written, the baseline for all gains.
     written_rates: Rates,
     /// The best placement of the mapping as written, if placements were examined.
     relocated: Option<Relocated>,
@@ -141,7 +141,7 @@ impl<'a> Planning<'a> {
         Simulated::new(&self.simulator, predicted)
     }
 
-    /// The pipes of each segment, and of each group of strands outside the path that polls.
+    /// The pipes used by each segment, and by each group of polling strands outside the path.
     fn pipes(&self, setup: &Setup) -> Vec<Vec<u32>> {
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
         let groups = setup.segments.iter().map(|one| &one.cpus).chain(polls.map(|one| &one.cpus));
@@ -154,7 +154,7 @@ impl<'a> Planning<'a> {
         pipes.collect()
     }
 
-    /// Strands outside the path that poll and have been moved.
+    /// Polling strands outside the path that have been moved.
     fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
         let is_there = |beside: &Outsiders| {
@@ -194,8 +194,8 @@ impl Planner for Planning<'_> {
         &self.written
     }
 
-    /// Without placements on the pipes already used: they gain only because endless loops made way,
-    /// and parking them has the same effect.
+    /// Excludes placements on the pipes already used: these gain only because endless loops made
+    /// way, and parking the loops has the same effect.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Setup>> {
         let Simulator { subject, simulation, world } = &self.simulator;
         let changes = Changes { world, specs: subject.specs, cpus: simulation.cpus };
@@ -212,7 +212,7 @@ impl Planner for Planning<'_> {
     }
 
     /// Drops candidates that are no faster than another of the same kind with fewer strands or
-    /// fewer parked ones.
+    /// fewer parked strands.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {
@@ -250,7 +250,7 @@ impl Planner for Planning<'_> {
     fn why(&self, change: &CandidateOf<Self>) -> String {
         let pace = self.simulated(&self.written).pace();
         format!(
-            "as written {pace}; then {}",
+            "as written, {pace}; after the change, {}",
             self.simulated(&change.predicted).bottleneck().sentence
         )
     }
@@ -263,7 +263,7 @@ impl Planner for Planning<'_> {
         };
         let sentence = format!(
             "run it on such a machine and count the packets of a flow: less than {} kpps{busy} \
-             disproves it",
+             disproves the prediction",
             three_digits(bounds.kpps.low)
         );
         Proof { sentence, command: None }
@@ -286,8 +286,9 @@ impl Planner for Planning<'_> {
             reason: format!("it {ONE_STATE}"),
         });
         let burst = RuledOut {
-            name: "other bursts, other kernels".to_owned(),
-            reason: "the simulator hands over single packets and does not model kernels".to_owned(),
+            name: "other burst sizes, other kernels".to_owned(),
+            reason: "the simulator hands over packets one at a time and does not model kernels"
+                .to_owned(),
         };
         held.chain([burst]).collect()
     }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processors as data: shared resources, memory latencies, and bandwidths.
 //!
-//! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
-//! own is read the same way.
+//! A processor is a TOML file. The built-in ones are in `data/processors`; users' own files are
+//! read the same way.
 
 use crate::Unit;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The shortest frame, FCS included (IEEE 802.3).
+/// Minimum frame size in bytes, FCS included (IEEE 802.3).
 pub const FRAME_MIN: u32 = 64;
 
-/// Maximum frame size: a jumbo frame with room to spare.
+/// Maximum frame size in bytes: a jumbo frame with room to spare.
 pub const FRAME_MAX: u32 = 65_536;
 
-/// Limits on the cores of a processor, pipes of a core, strands of a pipe: far above any real one.
+/// Maximum number of cores per processor, pipes per core and strands per pipe: far above any real
+/// value.
 pub const COUNT_MAX: u32 = 65_536;
 
-/// Limits on the clock of a core in GHz: from emulators to ten times what cooling allows.
+/// Valid core clocks in GHz: from emulators to ten times what cooling allows.
 pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
 
-/// Limits on latencies, bandwidths and rates in the units of the file: far above any real one, so
+/// Limits on latencies, bandwidths and rates, in the file's units: far beyond any real value, so
 /// that results stay finite.
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
@@ -34,20 +35,20 @@ pub struct Processor {
     pub name: String,
     /// Source of the figures.
     pub source: String,
-    /// GHz of a core.
+    /// Core clock in GHz.
     pub clock_ghz: f64,
     /// Cores.
     pub cores: u32,
-    /// Independent issue pipelines of a core.
+    /// Independent issue pipelines per core.
     pub pipes_per_core: u32,
     /// Strands that share a pipe.
     pub strands_per_pipe: u32,
     /// Instructions that a pipe issues per cycle; `None` if that depends on the program.
     pub instructions_per_cycle: Option<f64>,
-    /// Cycles per instruction above which a strand waits for memory rather than computes; `None`
-    /// where there is no such rule.
+    /// Cycles per instruction above which a strand waits for memory rather than computes; `None` if
+    /// there is no such rule.
     pub compute_bound_cpi_max: Option<f64>,
-    /// Latencies of caches and memory.
+    /// Cache and memory latencies.
     pub latency: Option<Latency>,
     /// Interconnects that move bytes.
     #[serde(default)]
@@ -55,7 +56,7 @@ pub struct Processor {
     /// Units that strands share in addition to pipes.
     #[serde(default, rename = "unit")]
     pub units: Vec<Unit>,
-    /// Events that its counters count, by code.
+    /// Events that the processor's PMU counts, by code.
     #[serde(default, rename = "event")]
     pub events: Vec<Event>,
     /// Measured forwarding rates.
@@ -63,23 +64,23 @@ pub struct Processor {
     pub forwarded: Vec<Forwarded>,
 }
 
-/// An event that the processor's counters count.
+/// An event that the processor's PMU counts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Event code.
     pub code: u64,
-    /// The name in `<name>_pti`; `instructions` for that one.
+    /// Name as in `<name>_pti`; `instructions` for the instruction count.
     pub name: String,
     /// The maker's name.
     pub native: String,
-    /// The portable event that is closest, if any.
+    /// The closest portable event, if any.
     pub portable: Option<String>,
-    /// The maximum wait of each; `None` if unknown or zero.
+    /// The longest wait per occurrence; `None` if unknown or zero.
     pub waits_for: Option<WaitsFor>,
 }
 
-/// Condition that an event waits for.
+/// What an occurrence of an event waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
@@ -87,11 +88,11 @@ pub enum WaitsFor {
     L2,
     /// Memory.
     Memory,
-    /// One cycle: the event is counted in cycles.
+    /// One cycle: the event counts cycles.
     Cycle,
 }
 
-/// Latencies of caches and memory.
+/// Cache and memory latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
@@ -109,9 +110,9 @@ pub struct Latency {
 pub struct Bandwidth {
     /// Memory.
     pub memory_gb_per_s: Option<f64>,
-    /// I/O bus to and from interface cards.
+    /// Bandwidth of the I/O bus to and from network cards.
     pub io_gb_per_s: Option<f64>,
-    /// Whether the processor has on-chip interfaces, whose packets bypass that link.
+    /// Whether the processor has on-chip network interfaces, whose packets bypass the I/O bus.
     #[serde(default)]
     pub has_interfaces: bool,
 }
@@ -120,9 +121,9 @@ pub struct Bandwidth {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
-    /// Bytes of a frame, FCS included.
+    /// Frame size in bytes, FCS included.
     pub frame_bytes: u32,
-    /// Thousand packets per second, all ports.
+    /// Rate over all ports in thousands of packets per second.
     pub kpps: f64,
 }
 
@@ -132,7 +133,7 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("t2", include_str!("../data/processors/t2.toml")),
 ];
 
-/// The reason why a text is not a valid processor.
+/// Reason why a text is not a valid processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProcessor(String);
 
@@ -160,7 +161,7 @@ impl Processor {
     ///
     /// # Errors
     /// The text is not TOML, a key is missing, unknown or of the wrong type, or a value is invalid;
-    /// the error names it.
+    /// the error names the key.
     pub fn from_toml(text: &str) -> Result<Self, NoProcessor> {
         let processor: Self =
             toml::from_str(text).map_err(|error| NoProcessor(error.to_string()))?;
@@ -185,7 +186,7 @@ impl Processor {
         if let Some((_, event)) = self.events.iter().enumerate().find(|(at, e)| twice(*at, e)) {
             let Event { name, code, .. } = event;
             return Err(NoProcessor(format!(
-                "duplicate event `{name}` of code {code:#x}; names and codes must be unique"
+                "duplicate event `{name}` with code {code:#x}; names and codes must be unique"
             )));
         }
         if let Some(unit) = self.units.iter().find(|unit| unit.interval_cycles == 0) {
@@ -197,7 +198,7 @@ impl Processor {
         Ok(self)
     }
 
-    /// Every number of the file that may be invalid, with its valid range.
+    /// Every number in the file that may be invalid, with its valid range.
     fn numbers(&self) -> Vec<(&'static str, f64, RangeInclusive<f64>)> {
         let count = |key, count: u32| (key, f64::from(count), 1.0..=f64::from(COUNT_MAX));
         let rate = |key, value| (key, value, SMALLEST..=LARGEST);
@@ -227,7 +228,7 @@ impl Processor {
         all
     }
 
-    /// Strands of the entire processor.
+    /// Number of strands on the entire processor.
     pub fn strands(&self) -> u64 {
         u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
     }
@@ -241,7 +242,7 @@ mod tests {
     fn what_comes_with_the_program_is_as_the_document_says() {
         let (t1, t2) = (Processor::named("t1").unwrap(), Processor::named("t2").unwrap());
         assert_eq!((t1.strands(), t2.strands()), (32, 64));
-        // 9.6 and 22.4 thousand million instructions per second.
+        // 9.6 and 22.4 billion instructions per second.
         let peak = |p: &Processor| {
             f64::from(p.cores * p.pipes_per_core) * p.clock_ghz * p.instructions_per_cycle.unwrap()
         };

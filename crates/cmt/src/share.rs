@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fractional means, realized by integers: arithmetic in 32 bits before the point and 32 after it,
-//! so that a run is the same on every machine.
+//! Fractional means, realized with integers: fixed-point arithmetic with 32 integer and 32
+//! fractional bits, so that a run is the same on every machine.
 
 use linerate_record::random::Random;
 
-/// `value` with 32 fractional bits. Values are at most 2^31 here, so that nothing overflows.
+/// `value` with 32 fractional bits. Values are at most 2^31 here, so nothing overflows.
 pub(super) fn fixed(value: f64) -> u64 {
     (value * 4_294_967_296.0).round() as u64
 }
 
-/// Integers with a given mean, each as close to it as the carried remainder allows.
+/// Integers with a given mean, each as close to the mean as the carried remainder allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     step: u64,
@@ -28,22 +28,23 @@ impl Share {
     }
 }
 
-/// Events among instructions: the instruction at which each falls.
+/// Distribution of events among instructions: the instruction on which each event falls.
 ///
-/// Distances are uniform from nothing to twice the mean, rests carried along, so that events come
-/// at their rate however long the run.
+/// Distances are uniformly distributed from 0 to twice the mean, with remainders carried, so that
+/// events occur at their rate however long the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     twice_mean: u64,
     rest: u64,
-    /// Instructions before that of the next event.
+    /// Instructions before the one with the next event.
     left: u64,
 }
 
 impl Gaps {
-    /// `events` among `instructions`, at most one each; `None` if there are none.
+    /// Distributes `events` among `instructions`, at most one event per instruction; `None` if
+    /// there are no events.
     pub(super) fn new(events: f64, instructions: f64, random: &mut Random) -> Option<Self> {
-        // Rarer than one in 2^30 instructions is never: no run is as long.
+        // Events rarer than one in 2^30 instructions never occur: no run is that long.
         let mean = instructions / events;
         if events <= 0.0 || mean > f64::from(1u32 << 30) {
             return None;
@@ -56,23 +57,24 @@ impl Gaps {
     fn draw(&mut self, random: &mut Random) {
         let share = u128::from(random.next() >> 32);
         let distance = (u128::from(self.twice_mean) * share) >> 32;
-        // Both terms are below 2^64 - 2^32: twice 2^30 before the point, and a rest behind it.
+        // Both terms are below 2^64 - 2^32: the distance has an integer part of at most twice 2^30,
+        // the remainder only a fractional part.
         let sum = self.rest + distance as u64;
         self.rest = sum & u64::from(u32::MAX);
         self.left += sum >> 32;
     }
 
-    /// Number of instructions that are guaranteed to be without an event.
+    /// Number of upcoming instructions that are guaranteed to have no event.
     pub(super) fn quiet(&self) -> u64 {
         self.left
     }
 
-    /// Skips `instructions` of the quiet ones.
+    /// Skips `instructions` of the quiet instructions.
     pub(super) fn pass(&mut self, instructions: u64) {
         self.left -= instructions;
     }
 
-    /// Events of the next instruction, which is consumed.
+    /// Number of events on the next instruction, which is consumed.
     pub(super) fn events(&mut self, random: &mut Random) -> u64 {
         let mut events = 0;
         while self.left == 0 {
@@ -108,7 +110,7 @@ mod tests {
             for _ in 0..434 * 2000 {
                 found += gaps.events(&mut random);
             }
-            // Standard deviation of a renewal process: sqrt(number / 3), three of them.
+            // Three standard deviations of a renewal process, each sqrt(number / 3).
             let wanted = 2000.0 * events;
             let off = (found as f64 - wanted).abs();
             assert!(off < 3.0 * (wanted / 3.0).sqrt() + 1.0, "{events}: {found}");

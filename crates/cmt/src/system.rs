@@ -10,7 +10,7 @@ use std::fmt;
 pub struct System {
     /// Chip.
     pub chip: Chip,
-    /// Strands. Logical CPUs that are not listed are parked.
+    /// Strands. Logical CPUs not listed are parked.
     pub strands: Vec<Strand>,
     /// Queues between strands.
     pub queues: Vec<Queue>,
@@ -34,12 +34,12 @@ pub struct Strand {
 pub enum Runs {
     /// Packet processing.
     Packets {
-        /// Average stall cycles per instruction: branches, dependences.
+        /// Average stall cycles per instruction due to branches and dependences.
         bubble_cycles: f64,
-        /// Tasks, run in turn.
+        /// Tasks, run in rotation.
         tasks: Vec<Task>,
     },
-    /// `while(1)`: an instruction whenever it may issue.
+    /// `while(1)`: issues an instruction whenever it can.
     Busy,
     /// Idle.
     Parked,
@@ -54,7 +54,8 @@ pub struct Task {
     pub poll: Poll,
     /// Processing of each packet.
     pub work: Work,
-    /// Queues that packets go to in turn; if empty, they leave the system. A queue has one writer.
+    /// Queues that packets go to in rotation; if there are none, packets leave the system. A queue
+    /// has one writer.
     pub outputs: Vec<usize>,
 }
 
@@ -65,18 +66,18 @@ pub enum Input {
     Queue(usize),
     /// Index into [`System::sources`].
     Source(usize),
-    /// Polling with nothing ever there.
+    /// Polling that never finds a packet.
     Nothing,
 }
 
-/// Cost of polling for a packet, or for room.
+/// Cost of polling for a packet or for queue space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Poll {
     /// Instructions per poll; at least 1.
     pub instructions: f64,
     /// Stall cycles of a poll that finds a packet, such as an uncached read of an interface.
     pub packet_stall_cycles: f64,
-    /// The same for a poll that finds nothing.
+    /// Stall cycles of a poll that finds no packet.
     pub empty_stall_cycles: f64,
     /// Cycles that the strand skips deliberately after an empty poll (slow polling).
     pub slow_cycles: f64,
@@ -85,7 +86,7 @@ pub struct Poll {
 /// Cost of a packet after the poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// Instructions; at least 1.
+    /// Instructions per packet; at least 1.
     pub instructions: f64,
     /// Loads that miss caches.
     pub misses: Misses,
@@ -102,7 +103,7 @@ pub struct Misses {
     pub l2: f64,
 }
 
-/// Frequency of uses of a unit.
+/// How often a unit is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitUse {
     /// Index into [`Chip::units`].
@@ -116,7 +117,7 @@ pub struct UnitUse {
 pub struct Queue {
     /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees a change by the other, at least 1.
+    /// Cycles until one end sees a change made by the other, at least 1.
     pub hand_over_cycles: u32,
     /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
@@ -135,9 +136,9 @@ pub enum WhenFull {
 /// A line that delivers packets at a constant rate, and the ring of its interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Source {
-    /// Packets per second, more than 0 and less than one per cycle.
+    /// Packets per second, more than 0 and at most one per cycle.
     pub packets_per_s: f64,
-    /// Capacity in packets; excess packets are dropped.
+    /// Ring capacity in packets; excess packets are dropped.
     pub ring: u32,
 }
 
@@ -153,14 +154,14 @@ pub enum Fault {
         /// Number available.
         strands: u32,
     },
-    /// Two strands on one logical CPU.
+    /// Two strands are on the same logical CPU.
     CpuTaken {
         /// The strand.
         strand: String,
         /// Its logical CPU.
         cpu: u32,
     },
-    /// Index of a nonexistent queue, source or unit.
+    /// A strand refers to a nonexistent queue, source or unit.
     NoSuch {
         /// The strand.
         strand: String,
@@ -190,7 +191,7 @@ pub enum Fault {
         /// The requirement.
         must: &'static str,
     },
-    /// A strand handles packets but has no task.
+    /// A packet-handling strand has no task.
     NoTask {
         /// The strand.
         strand: String,
@@ -202,7 +203,7 @@ impl fmt::Display for Fault {
         match self {
             Self::NoSuchCpu { strand, cpu, strands } => write!(
                 f,
-                "strand `{strand}` is on processor {cpu}; the chip has 0 to {}",
+                "strand `{strand}` is on processor {cpu}; the chip has processors 0 to {}",
                 strands.saturating_sub(1)
             ),
             Self::CpuTaken { strand, cpu } => {
@@ -212,7 +213,7 @@ impl fmt::Display for Fault {
                 write!(f, "strand `{strand}` refers to {what} {index}, which does not exist")
             }
             Self::Shared { strand, what, index } => {
-                write!(f, "strand `{strand}` is a second {what} {index}; each needs its own")
+                write!(f, "strand `{strand}` is a second {what} {index}; only one is allowed")
             }
             Self::Number { of, what, value, must } => {
                 write!(f, "`{what}` of {of} is {value}; it must be {must}")
@@ -226,18 +227,18 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Maximum accepted number: strands keep their carries in 32 bits before the point.
+/// Maximum accepted number: strands keep their carries with 32 integer bits.
 const NUMBER_MAX: f64 = 1e9;
 
-/// Most bubbles of an instruction: with those carried along one less than the slots of the calendar
-/// of a pipe. Longer stalls are of loads and of polls.
+/// Maximum bubbles per instruction: including the carry, one less than the number of slots in a
+/// pipe's calendar. Longer stalls belong to loads and polls.
 pub(super) const BUBBLE_CYCLES_MAX: f64 = 14.0;
 
 impl System {
-    /// Whether it can be simulated.
+    /// Checks that the system can be simulated.
     ///
     /// # Errors
-    /// A strand refers to a nonexistent object, shares one that cannot be shared, or a number is
+    /// A strand refers to a nonexistent object or shares one that cannot be shared, or a number is
     /// invalid; the error names it.
     pub fn check(&self) -> Result<(), Fault> {
         self.check_queues_and_sources()?;
@@ -291,7 +292,7 @@ impl System {
             let of = format!("source {index}");
             at_least(1.0, &of, "ring", f64::from(source.ring))?;
             let per_cycle = source.packets_per_s / self.chip.clock_hz;
-            // The time between packets must be a cycle or more, and fit 32 bits.
+            // The time between packets must be at least one cycle, and fit in 32 bits.
             if !(per_cycle > 1.0 / f64::from(u32::MAX) && per_cycle <= 1.0) {
                 let must = "at most one per cycle, at least one per 4e9 cycles";
                 let value = source.packets_per_s;
@@ -341,7 +342,7 @@ fn at_least(least: f64, of: &str, what: &'static str, value: f64) -> Result<(), 
     Err(Fault::Number { of: of.to_owned(), what, value, must })
 }
 
-/// Marks an exclusive object as used.
+/// Marks an exclusive object as used; fails if it already is.
 fn claim(
     used: &mut [bool],
     index: usize,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Execution of a strand, instruction by instruction, independent of the scheduling of issues.
+//! Executes a strand, instruction by instruction, independently of issue scheduling.
 //!
-//! Most instructions only have bubbles. The number of *quiet* instructions ahead is known, and the
-//! pipe counts them down by itself; the one after them is handled here.
+//! Most instructions have only bubbles. The number of these *quiet* instructions ahead is known,
+//! and the pipe counts them down by itself; the instruction after them is handled here.
 
 use super::link::{Links, Ring};
 use super::outcome::{Stalls, TaskOutcome};
@@ -10,7 +10,7 @@ use super::share::{Gaps, Share};
 use super::system::{Input, Task, WhenFull};
 use linerate_record::random::Random;
 
-/// A cycle that never comes in a run.
+/// A cycle that no run reaches.
 pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct Thread {
     random: Random,
     l2_cycles: u64,
     memory_cycles: u64,
-    /// Instructions, without the quiet ones that are being counted down.
+    /// Instructions, excluding the quiet ones that are being counted down.
     pub(super) instructions: u64,
     /// Stalls, without bubbles.
     pub(super) stalls: Stalls,
@@ -53,7 +53,7 @@ struct Job {
     slow: Share,
     instructions: Share,
     misses: Option<Gaps>,
-    /// Of the L1 misses, those that also miss L2.
+    /// Share of the L1 misses that also miss L2.
     l2_share: Share,
     units: Vec<(usize, Gaps)>,
     outputs: Vec<usize>,
@@ -62,7 +62,7 @@ struct Job {
 }
 
 impl Job {
-    /// `unit` maps each unit use to an instance of the chip's units for this strand.
+    /// `unit` maps each unit use to the instance of the unit that this strand uses.
     fn new(task: &Task, unit: impl Fn(usize) -> usize, random: &mut Random) -> Self {
         let (poll, work) = (&task.poll, &task.work);
         let misses = Gaps::new(work.misses.l1, work.instructions, random);
@@ -103,7 +103,8 @@ impl Job {
 }
 
 impl Thread {
-    /// A strand at the start of its first poll, and the number of quiet instructions at its start.
+    /// A strand at the start of its first poll, and the number of quiet instructions it begins
+    /// with.
     pub(super) fn new(
         tasks: &[Task],
         unit: impl Fn(usize) -> usize,
@@ -135,8 +136,8 @@ impl Thread {
         self.tasks.iter().map(|job| job.counts).collect()
     }
 
-    /// Issues, at `cycle`, the instruction after `quiet` quiet ones. Returns its stall cycles in
-    /// addition to its bubbles, and the number of quiet ones that follow.
+    /// Issues, at `cycle`, the instruction after `quiet` quiet ones. Returns its stall cycles
+    /// beyond its bubbles, and the number of quiet instructions that follow.
     pub(super) fn issue(&mut self, quiet: u64, cycle: u64, links: &mut Links) -> (u64, u64) {
         self.instructions += quiet + 1;
         self.left -= quiet + 1;

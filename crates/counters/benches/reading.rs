@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of reading counters: a group of events by one read(2), compared with a read of one event;
-//! and a change of event sets, in which one set is stopped and read and another started.
+//! Cost of reading counters: a group of events with one read(2), compared with reading one event;
+//! and a switch of event sets, in which one set is stopped and read and another started.
 //!
-//! Rounds of many calls in random order; printed are the minimum over all rounds in ns, and the
-//! median of the ratios of the same round with its 95 % interval. Page faults, which the kernel
-//! counts itself: an event of the processor adds a read of its counter to each.
+//! Rounds of many calls in random order; prints the minimum over all rounds in ns, and the median
+//! of the ratios within a round with its 95 % interval. The events are page faults, which the
+//! kernel counts itself: each PMU event would add a read of its counter.
 //!
 //! `cargo bench -p linerate-counters --bench reading`
 
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 const ROUNDS: usize = 201;
 const CALLS: u32 = 200;
-/// Maximum cost of a group, as a multiple of one event.
+/// Maximum cost of reading a group, as a multiple of reading one event.
 const TARGET: f64 = 1.5;
 
 fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
@@ -29,7 +29,7 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     while group.len() < len {
         group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
     }
-    // Ignored if the kernel cannot start it: then reads return 0, at the same cost.
+    // Failure to start the group is ignored: reads then return 0, at the same cost.
     let _ = group[0].enable();
     Ok(group)
 }
@@ -45,7 +45,7 @@ fn rotating() -> Session {
     };
     let (root, scope) = (Path::new("/"), Scope::CurrentThread);
     let events = [event(0), event(1)];
-    // Two events that never fit together, so that their sets take turns.
+    // Two events that never fit on the counters together, so that their sets are multiplexed.
     let mut session = Session::open(&with_counters(1), root, &events, &scope, &Options::default());
     session.start().expect("events that were opened can be started");
     session

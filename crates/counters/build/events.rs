@@ -17,7 +17,7 @@ struct NamesFile {
 struct Name {
     name: String,
     prose: String,
-    /// The event used if a table has no entry.
+    /// Portable event to use if a table has no entry for this one.
     like: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -29,20 +29,20 @@ struct TableFile {
     title: String,
     /// Source of the numbers.
     manual: String,
-    /// The base table, which the events extend or override.
+    /// Base table, which this table's events extend or override.
     base: Option<String>,
-    /// Native names of the base that this processor lacks.
+    /// Native names in the base table that this processor lacks.
     #[serde(default)]
     without: Vec<String>,
     /// Name prefixes of units whose sysfs files list their events.
     #[serde(default)]
     units: Vec<String>,
-    /// Native names of the events that emulators of these processors count. If absent, emulators
+    /// Native names of the events that emulators of these processors do count. If absent, emulators
     /// are trusted.
     emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
-    /// Processors for which the table is correct but possibly incomplete.
+    /// Processors for which the table is correct, but possibly incomplete.
     #[serde(default)]
     fallback: Vec<Fallback>,
     event: Vec<Event>,
@@ -80,13 +80,13 @@ struct Event {
     names: Vec<String>,
     native: String,
     code: Option<u64>,
-    /// Codes of other counters for the same event, for users who choose the counter themselves.
+    /// Codes for the same event on other counters, for users who choose the counter themselves.
     #[serde(default)]
     also: Vec<u64>,
-    /// Source of each event, if the table has one per event.
+    /// Sources of the event, if the table gives them per event.
     #[serde(default)]
     sources: Vec<String>,
-    /// Register value of the event, if Linux uses a different number (`code`).
+    /// Register value for the event, if Linux uses a different number (`code`).
     register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
@@ -94,16 +94,17 @@ struct Event {
     cache: Option<(String, String, String)>,
     software: Option<u64>,
     unit: Option<String>,
-    /// Description of what it counts on this processor; default: that of the first portable name.
+    /// Description of what the event counts on this processor; default: that of the first portable
+    /// name.
     prose: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
-    /// Whether it only occurs in the kernel, never in user mode.
+    /// Whether the event occurs only in the kernel, never in user mode.
     #[serde(default)]
     kernel_only: bool,
 }
 
-/// The tables as Rust, and the portable names.
+/// Returns the portable names, and the tables as Rust source.
 pub(super) fn tables(data: &Data) -> Result<(BTreeSet<String>, String), String> {
     let names = Names::read(&data.names)?;
     let mut files = BTreeMap::new();
@@ -160,7 +161,7 @@ fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
     }
 }
 
-/// The events that emulators count, as Rust.
+/// The events that emulators count, as Rust source.
 fn emulated(table: &str, file: &TableFile) -> Result<String, String> {
     let Some(natives) = &file.emulated else { return Ok("None".to_owned()) };
     let is_there = |native: &String| file.event.iter().any(|event| event.native == *native);
@@ -179,8 +180,8 @@ fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
     file.event.iter().flat_map(of).collect()
 }
 
-/// A table merged with its base: inherits events whose native names it neither defines nor
-/// excludes, under the portable names that it does not define.
+/// A table merged with its base: it inherits the events whose native names it neither defines nor
+/// excludes, under those portable names that it does not define itself.
 fn merge(
     table: &str,
     files: &BTreeMap<&str, TableFile>,
@@ -215,7 +216,7 @@ fn merge(
     Ok(file)
 }
 
-/// The portable names of hardware events.
+/// Portable names of hardware events.
 struct Names {
     list: Vec<Name>,
 }
@@ -255,7 +256,7 @@ impl Names {
         self.list.iter().find(|known| known.name == name).map(|known| known.prose.as_str())
     }
 
-    /// A table as Rust, if it is complete and consistent.
+    /// A table as Rust source, if it is complete and consistent.
     fn table(&self, table: &str, file: &TableFile, is_hardware: bool) -> Result<String, String> {
         let mut file = file.clone();
         if is_hardware {
@@ -312,7 +313,7 @@ impl Names {
         Ok(())
     }
 
-    /// Checks that a native name belongs to one event only, and is not the portable name of
+    /// Checks that each native name belongs to only one event, and is not the portable name of
     /// another.
     fn check_natives(&self, table: &str, file: &TableFile) -> Result<(), String> {
         let mut seen = BTreeSet::new();
@@ -347,7 +348,7 @@ impl Names {
     }
 }
 
-/// Checks that each code belongs to one event, and has a source if the others have one.
+/// Checks that each code belongs to one event, and that every event has a source if any does.
 fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     let place = place(table);
     let mut seen = BTreeMap::new();
@@ -392,8 +393,9 @@ fn processor(processor: &Processor) -> String {
 
 /// The event type as in `perf`, the configuration, and the displayed native name.
 ///
-/// x86 has the event in bits 0 to 7 and 32 to 35 and the unit mask in bits 8 to 15 (PERFEVTSEL of
-/// AMD APM volume 2, section 13.2.1; Intel's has no bits 32 to 35, and its events need none).
+/// On x86, the event is in bits 0 to 7 and 32 to 35 and the unit mask in bits 8 to 15 (PERFEVTSEL
+/// of AMD APM volume 2, section 13.2.1; Intel's has no bits 32 to 35, and its events do not need
+/// them).
 fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), String> {
     let native = &event.native;
     let Event { code, event: number, umask, hardware, cache, software, .. } = event;

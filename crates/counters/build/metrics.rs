@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metric sets: valid formulas of existing events, with unique names.
+//! Metric sets: checks that formulas are valid and use existing events, and that names are unique.
 
 use super::formula::Formula;
 use super::{check_prose, parse};
@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetFile {
-    /// Position in the list of sets.
+    /// Position in the list of metric sets.
     rank: u32,
     prose: String,
-    /// Events to count in addition to those of the formulas, or before them.
+    /// Events to count in addition to those in the formulas, or before them.
     #[serde(default)]
     events: Vec<String>,
-    /// The metrics in order, defined here or in another file.
+    /// Names of the metrics in order; each is defined here or in another file.
     metrics: Vec<String>,
     #[serde(default)]
     define: BTreeMap<String, Metric>,
@@ -30,7 +30,7 @@ struct Metric {
     limits: String,
 }
 
-/// The sets as Rust. `names` are the portable names of events.
+/// The sets as Rust source. `names` are the portable event names.
 pub(super) fn source(
     files: &BTreeMap<String, String>,
     names: &BTreeSet<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the data files, cross-checks them, and writes them as Rust.
+//! Reads the data files, cross-checks them, and writes them as Rust source.
 
 mod events;
 #[path = "../src/formula.rs"]
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The texts of the data files, by file name without `.toml`.
+/// Contents of the data files, by file name without `.toml`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
     pub(crate) names: String,
@@ -18,7 +18,7 @@ pub(crate) struct Data {
     pub(crate) metrics: BTreeMap<String, String>,
 }
 
-/// Rust source generated from them.
+/// Rust source generated from the data files.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) tables: String,
@@ -51,7 +51,7 @@ fn folder(path: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(files)
 }
 
-/// Checks the data and writes it as Rust.
+/// Checks the data and writes it as Rust source.
 pub(crate) fn generate(data: &Data) -> Result<Source, String> {
     let (names, tables) = events::tables(data)?;
     let metrics = metrics::source(&data.metrics, &names)?;
@@ -67,7 +67,7 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     })
 }
 
-/// A name normalized for comparison: lower case, `_` for `-`.
+/// A name normalized for comparison: lower case, with `_` instead of `-`.
 fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }

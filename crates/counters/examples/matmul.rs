@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One product of two square matrices, with textbook loops or with the two inner loops
+//! One product of two square matrices, with the textbook loops or with the two inner loops
 //! interchanged.
 //!
-//! The workload of `docs/tutorials/matmul.md`: both do the same multiplications and additions, and
-//! differ in the order in which they walk through memory.
+//! The workload of `docs/tutorials/matmul.md`: both variants perform the same multiplications and
+//! additions, and differ only in their memory access order.
 
 use std::process::ExitCode;
 
-/// The factors, `n` rows of `n` numbers each, and room for the product.
+/// The factors, `n` rows of `n` numbers each, and space for the product.
 struct Matrices {
     n: usize,
     a: Vec<f64>,
@@ -21,7 +21,7 @@ impl Matrices {
         Self { n, a: filled(7), b: filled(5), product: vec![0.0; n * n] }
     }
 
-    /// Row times column: walks down a column of `b` for each number of the product.
+    /// Row times column: walks down a column of `b` for each element of the product.
     fn naive(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {
@@ -32,7 +32,7 @@ impl Matrices {
         }
     }
 
-    /// The loops over columns and over the sum interchanged: walks along rows only.
+    /// Column and summation loops interchanged: walks only along rows.
     fn interchanged(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that this processor counts, by portable names and by its own.
+//! Events that this processor counts, by portable and native names.
 //!
 //! | notation | meaning | numbers come from |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //!
 //! Each may end in `:u` for user mode only. The tables are the data files of data/events; the build
 //! makes them static, so that nothing is parsed when a program starts. A processor without a table
-//! gets the architectural events of its maker, or those that the kernel generalises, and
-//! [`Catalog::is_known_processor`] says so. On ARM's PMUv3 an event that a core does not implement
-//! would count 0; the kernel lists the implemented ones, and the others are refused here. So are
-//! those that an emulator leaves at 0 although the kernel opens them.
+//! gets its vendor's architectural events, or those that the kernel generalises, and
+//! [`Catalog::is_known_processor`] reports it. On ARM's PMUv3, an event that a core does not
+//! implement would count 0; the kernel lists the implemented events, and the others are rejected
+//! here. So are events that an emulator leaves at 0 although the kernel opens them.
 //!
-//! Not here: opening events, and refusals of the kernel (`refusal`).
+//! Not here: opening events, and the kernel's reasons for refusing them (`refusal`).
 
 mod table;
 pub mod tracepoint;
@@ -38,7 +38,7 @@ use table::{Row, Table};
 pub struct Catalog {
     table: &'static Table,
     is_known: bool,
-    /// Units whose sysfs files list the events of the table that they implement.
+    /// Units whose sysfs files list which of the table's events they implement.
     units: Vec<String>,
     is_emulated: bool,
     is_x86: bool,
@@ -50,13 +50,13 @@ pub struct Catalog {
 pub struct EventInfo {
     /// Its name.
     pub name: &'static str,
-    /// The processor's own name and code; `None` for events that this processor does not count.
+    /// Native name and code; `None` for events that this processor does not count.
     pub native: Option<&'static str>,
-    /// Description of what it counts on this processor.
+    /// Description of what the event counts on this processor.
     pub prose: &'static str,
-    /// The counter: PMU or kernel.
+    /// What counts the event: PMU or kernel.
     pub class: Class,
-    /// Reason why this processor does not count it; `None` if it does.
+    /// Reason why this processor does not count the event; `None` if it does.
     pub absent: Option<String>,
 }
 
@@ -79,14 +79,14 @@ pub enum NameError {
         /// The reason.
         reason: String,
     },
-    /// Not a valid notation of an event, or a term that the unit lacks.
+    /// The name is not valid event notation, or has a term that the unit lacks.
     Malformed {
         /// The given name.
         name: String,
         /// The error, and the correct form.
         reason: String,
     },
-    /// An event of a unit that this machine does not have.
+    /// The event belongs to a unit that this machine does not have.
     NoUnit {
         /// The given name.
         name: String,
@@ -99,9 +99,9 @@ pub enum NameError {
     NoTracefs {
         /// The given name.
         name: String,
-        /// Reason why it cannot be looked up.
+        /// Reason why the tracepoint cannot be looked up.
         reason: String,
-        /// The command that would change it.
+        /// Command that would make it available.
         fix: &'static str,
     },
 }
@@ -110,7 +110,7 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, nearest } if nearest.is_empty() => {
-                write!(f, "unknown event `{name}`; `linerate stat --list` shows the known ones")
+                write!(f, "unknown event `{name}`; `linerate stat --list` lists the known events")
             }
             Self::Unknown { name, nearest } => {
                 write!(f, "unknown event `{name}`; did you mean {}?", nearest.join(" or "))
@@ -136,8 +136,8 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Catalog {
-    /// The catalog of this machine. Takes a few microseconds; files are only read when a name needs
-    /// them.
+    /// The catalog of this machine. Takes a few microseconds; files are read only when a name
+    /// requires them.
     pub fn of_this_machine() -> Self {
         let catalog = Self::for_processor(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
@@ -147,9 +147,9 @@ impl Catalog {
         }
     }
 
-    /// The catalog of a processor whose units and tracepoints are under `sysfs`.
+    /// The catalog for a processor whose units and tracepoints are under `sysfs`.
     pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
-        // x86 and Power are identified by CPUID or PVR alone: no need to read a folder.
+        // x86 and Power are identified by CPUID or PVR alone: no need to read a directory.
         let names = match identity {
             Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),
             Identity::Arm { .. } | Identity::Other { .. } => unit::names(sysfs),
@@ -160,23 +160,24 @@ impl Catalog {
         Self { table, is_known, units, is_emulated: false, is_x86, sysfs: sysfs.to_owned() }
     }
 
-    /// The same for an emulated processor: without events that its emulators do not count.
+    /// The same catalog for an emulated processor, without the events that its emulators do not
+    /// count.
     #[must_use]
     pub fn on_emulator(self) -> Self {
         Self { is_emulated: true, ..self }
     }
 
-    /// The name of the table: `armv8`, `generic`, ...
+    /// Name of the processor's event table: `armv8`, `generic`, ...
     pub fn table(&self) -> &'static str {
         self.table.name
     }
 
-    /// Title of the processors of the table.
+    /// Title of the processors that the table is for.
     pub fn title(&self) -> &'static str {
         self.table.title
     }
 
-    /// The manual behind the numbers of the table.
+    /// Manual that the table's numbers come from.
     pub fn manual(&self) -> &'static str {
         self.table.manual
     }
@@ -203,14 +204,14 @@ impl Catalog {
             self.by_code(plain).ok_or_else(|| self.unknown(name, plain))?
         };
         if is_user_only && is_kernel_only(&event) {
-            let reason = "it only occurs in the kernel, so `:u` would count nothing; drop `:u`";
+            let reason = "it occurs only in the kernel, so `:u` would count nothing; drop `:u`";
             return Err(NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() });
         }
         Ok(Event { is_user_only, ..event })
     }
 
-    /// All events by name: portable ones, whether or not this processor counts them, other native
-    /// ones, and kernel events.
+    /// All events by name: portable events, whether or not this processor counts them, other native
+    /// events, and kernel events.
     pub fn list(&self) -> Vec<EventInfo> {
         let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
             Ok(row) => row.info(name),
@@ -230,7 +231,7 @@ impl Catalog {
         portable.chain(others).chain(software).collect()
     }
 
-    /// By portable or native name, or an alias. `None` if no table has the name.
+    /// Resolves a portable or native name, or an alias. `None` if no table has the name.
     fn by_table(&self, name: &str) -> Result<Option<Event>, NameError> {
         let normal = normal(name);
         let normal = table::alias(&normal).unwrap_or(&normal);
@@ -260,7 +261,7 @@ impl Catalog {
         Ok(generic.map(|row| row.event(row.id)))
     }
 
-    /// The event of the table with this portable name, or the reason why there is none.
+    /// The table's event with this portable name, or the reason why there is none.
     fn portable(&self, name: &str) -> Result<&'static Row, String> {
         let mut lack = None;
         for row in self.table.rows.iter().filter(|row| row.names.contains(&name)) {
@@ -280,8 +281,8 @@ impl Catalog {
         row.names.iter().find(is_found).copied()
     }
 
-    /// Reason why this machine's cores lack an event of their table: emulation, or a unit without a
-    /// file for it. Kernels that list no events at all are trusted.
+    /// Reason why this machine's cores lack an event in their table: emulation, or a unit without a
+    /// file for the event. If the kernel lists no events at all, the table is trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -299,9 +300,9 @@ impl Catalog {
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
     }
 
-    /// Reason why the kernel never counts one of its software events here. It opens these two on
-    /// x86 as well, where they stay at 0: only other architectures count them (perf_sw_event with
-    /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
+    /// Reason why the kernel never counts one of its software events here. On x86 the kernel opens
+    /// these two as well, but they stay at 0: only other architectures count them (perf_sw_event
+    /// with PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
         (self.is_x86 && is_never).then(|| {
@@ -310,7 +311,7 @@ impl Catalog {
         })
     }
 
-    /// `r` followed by a hexadecimal code.
+    /// Resolves `r` followed by a hexadecimal code.
     fn by_code(&self, name: &str) -> Option<Event> {
         let digits = name.strip_prefix(['r', 'R'])?;
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -327,12 +328,12 @@ impl Catalog {
         })
     }
 
-    /// `subsystem:tracepoint`, unless the part before the colon is an event: then the rest is meant
-    /// as a mode.
+    /// Resolves `subsystem:tracepoint`, unless the part before the colon is an event: then the rest
+    /// is meant as a mode.
     fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
         let (before, mode) = name.split_once(':').unwrap_or((name, ""));
         if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
-            let reason = format!("invalid mode `:{mode}`; the only one is `:u`, user mode only");
+            let reason = format!("invalid mode `:{mode}`; the only mode is `:u` (user mode only)");
             return Err(NameError::Malformed { name: name.to_owned(), reason });
         }
         tracepoint::resolve(&self.sysfs, name)
@@ -365,8 +366,8 @@ impl Row {
     }
 }
 
-/// Whether an event only occurs in the kernel. In user mode it would read 0, so it must not be
-/// opened that way.
+/// Whether an event occurs only in the kernel. Restricted to user mode it would read 0, so it must
+/// not be opened that way.
 pub fn is_kernel_only(event: &Event) -> bool {
     match event.class {
         Class::Hardware => false,
@@ -378,7 +379,8 @@ pub fn is_kernel_only(event: &Event) -> bool {
     }
 }
 
-/// A name without `:u` (or `u` after the last `/` of a unit's event), and whether it was present.
+/// A name without `:u` (or without `u` after the last `/` of a unit's event), and whether that
+/// suffix was present.
 fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let malformed =
         |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };

@@ -4,21 +4,21 @@
 use linerate_linux::perf::Selector;
 use std::fmt;
 
-/// The counter of an event.
+/// What counts an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A hardware counter: a scarce resource.
+    /// A hardware counter; these are scarce.
     Hardware,
     /// The kernel itself, always available.
     Software,
-    /// A tracepoint of the kernel, likewise.
+    /// A kernel tracepoint, also always available.
     Tracepoint,
 }
 
 /// An event, resolved for this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its name in the record: the portable one if it exists, otherwise as requested.
+    /// The event's name in the record: the portable name if there is one, otherwise as requested.
     pub name: String,
     /// The processor's own name and code, e.g. `INST_RETIRED (0x08)`.
     pub native: Option<String>,
@@ -26,14 +26,14 @@ pub struct Event {
     pub unit: &'static str,
     /// The counter.
     pub class: Class,
-    /// Its numbers for perf_event_open(2).
+    /// The event's encoding for perf_event_open(2).
     pub selector: Selector,
     /// Whether the user asked for user mode only (`name:u`).
     pub is_user_only: bool,
 }
 
-/// The names in a list: split at commas, except within the slashes of
-/// `unit/event=0x08,umask=0x01/`. Names may be empty.
+/// Splits a list into names at commas, except between the slashes of `unit/event=0x08,umask=0x01/`.
+/// Names may be empty.
 pub fn split_names(list: &str) -> Vec<String> {
     let mut is_within = false;
     let at_comma = |c: char| {
@@ -43,7 +43,7 @@ pub fn split_names(list: &str) -> Vec<String> {
     list.split(at_comma).map(|name| name.trim().to_owned()).collect()
 }
 
-/// The names in a list. Only the last may be empty, after a trailing comma: perf(1) accepts that,
+/// Parses a list of names. Only the last may be empty, after a trailing comma: perf(1) accepts one,
 /// and generated lists have one.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     }
 }
 
-/// Error of a list of events with an empty name.
+/// Error for a list of events with an empty name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameMissing;
 

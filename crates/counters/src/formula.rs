@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas of metrics: names of events, numbers, `+ - * /` and parentheses.
+//! Metric formulas: event names, numbers, `+ - * /` and parentheses.
 //!
 //! The build checks the data files with this module, so it uses only the standard library.
 
 use std::fmt;
 
-/// A formula, ready to be computed any number of times.
+/// A parsed formula, which can be evaluated any number of times.
 ///
 /// Stored in reverse Polish notation, which is evaluated in one pass with a stack:
 ///
@@ -32,12 +32,12 @@ enum Operator {
     Divide,
 }
 
-/// Parse error of a formula.
+/// Error from parsing a formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
     /// The formula.
     pub formula: String,
-    /// Position of the error, in bytes.
+    /// Byte offset of the error.
     pub at: usize,
     /// The expected token.
     pub expected: &'static str,
@@ -54,12 +54,12 @@ impl fmt::Display for FormulaError {
 impl std::error::Error for FormulaError {}
 
 impl Formula {
-    /// Reads a formula: `sum = product {(+|-) product}`, `product = factor {(*|/) factor}`,
-    /// `factor = number | name | ( sum )`. Names begin with a letter and go on with letters,
-    /// digits, `_` and `.`; numbers are decimal, without sign or exponent.
+    /// Parses a formula: `sum = product {(+|-) product}`, `product = factor {(*|/) factor}`,
+    /// `factor = number | name | ( sum )`. Names begin with a letter, followed by letters, digits,
+    /// `_` and `.`; numbers are decimal, without sign or exponent.
     ///
     /// # Errors
-    /// [`FormulaError`] with the place.
+    /// [`FormulaError`] with the position.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
         let mut parser = Parser { text, at: 0, depth: 0, steps: Vec::new() };
         parser.sum()?;
@@ -69,7 +69,7 @@ impl Formula {
         }
     }
 
-    /// The required events without repeats, in order of appearance.
+    /// Returns the required events without duplicates, in order of appearance.
     pub fn events(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for step in &self.steps {
@@ -81,8 +81,8 @@ impl Formula {
         names
     }
 
-    /// Its value for the counts in `count`. `None` if one is missing, or the result is not finite,
-    /// as after a division by 0.
+    /// Evaluates the formula for the counts in `count`. `None` if a count is missing or the result
+    /// is not finite, as after division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -105,7 +105,7 @@ impl Formula {
     }
 }
 
-/// Maximum nesting of parentheses; protects the stack from hostile input.
+/// Maximum nesting depth of parentheses; protects the stack from hostile input.
 const DEPTH_MAX: usize = 64;
 
 /// A recursive descent parser that emits operators after their operands.
@@ -117,14 +117,14 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// The next non-space character.
+    /// Returns the next non-space character.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
         self.text[self.at..].chars().next()
     }
 
-    /// The longest run of accepted characters from here.
+    /// Consumes the longest run of accepted characters.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());

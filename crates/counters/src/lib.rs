@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The performance counters available on this machine.
 //!
-//! Not here: system calls (`linerate-linux`), explanations and fixes of refusals
+//! Not here: system calls (`linerate-linux`), explanations of and fixes for refusals
 //! (`linerate-doctor`), printing (`linerate-report`).
 
 pub mod catalog;

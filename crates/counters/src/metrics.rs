@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics derived from counts: ratios and rates, grouped into sets that answer one question each.
+//! Metrics derived from counts: ratios and rates, grouped into sets that each answer one question.
 //!
-//! The sets are the data files of data/metrics; the build turns them into the static tables here.
-//! Left out: counting, and intervals of what is computed (`rotation`).
+//! The sets are the data files in data/metrics; the build turns them into the static tables here.
+//! Left out: counting, and the intervals of metrics (`rotation`).
 
 pub use crate::formula::{Formula, FormulaError};
 use crate::suggest::nearest;
@@ -11,28 +11,28 @@ use std::fmt;
 /// Metrics that answer one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricSet {
-    /// Its name, as given to `-m`.
+    /// The set's name, as given to `-m`.
     pub name: &'static str,
     /// The question, and how to read the answer.
     pub prose: &'static str,
-    /// The required events in display order. Portable names.
+    /// Portable names of the required events, in display order.
     pub events: &'static [&'static str],
-    /// Its metrics. A metric may be in several sets.
+    /// The set's metrics. A metric may belong to several sets.
     pub metrics: &'static [Metric],
 }
 
 /// A value computed from events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name in the record, unique among events and metrics.
+    /// The metric's name in the record, unique among events and metrics.
     pub name: &'static str,
-    /// Its formula, in portable names of events. [`Formula::parse`] reads it.
+    /// The metric's formula, with portable event names. [`Formula::parse`] parses it.
     pub formula: &'static str,
     /// The unit of the value: `ratio`, `percent`, `per thousand instructions`, ...
     pub unit: &'static str,
     /// Its meaning.
     pub prose: &'static str,
-    /// Its limits, and where it misleads.
+    /// The metric's limits, and where it misleads.
     pub limits: &'static str,
 }
 
@@ -65,7 +65,7 @@ pub fn sets() -> &'static [MetricSet] {
     SETS
 }
 
-/// The set of this name.
+/// Returns the set with this name.
 ///
 /// # Errors
 /// [`UnknownSet`] with the nearest names.
@@ -114,7 +114,7 @@ mod tests {
                 let formula = Formula::parse(metric.formula).unwrap();
                 assert!(formula.events().iter().all(|name| events.contains(name)), "{metric:?}");
                 assert!(!known.contains(metric.name), "{}", metric.name);
-                // The same name is the same formula in every set.
+                // A metric name has the same formula in every set.
                 let before = formulas.insert(metric.name, metric.formula);
                 assert!(before.is_none_or(|before| before == metric.formula), "{}", metric.name);
             }
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(named("default").events, expected);
     }
 
-    /// Published by rpistat's author for the naive matrix multiplication: its scaled counts give
-    /// its own ratios.
+    /// Published by rpistat's author for naive matrix multiplication: rpistat's scaled counts yield
+    /// the ratios it printed.
     #[test]
     fn rpistat_gives_the_published_ratios() {
         let counts = BTreeMap::from([

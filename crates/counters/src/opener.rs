@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens events: through the kernel, or in tests through a stand-in that refuses on request.
+//! Opens events through the kernel, or in tests through a stand-in that refuses on request.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
@@ -33,10 +33,10 @@ impl Opener for Kernel {
     }
 }
 
-/// Opens an event with the best modes granted, and returns them.
+/// Opens an event with the best modes the kernel grants, and returns the event and those modes.
 ///
-/// Both modes, otherwise user mode alone if acceptable; each without the hypervisor, otherwise with
-/// it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
+/// Tries both modes, then user mode alone if acceptable; each first without the hypervisor, then
+/// with it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
 /// The error for `request` itself, if nothing is granted.

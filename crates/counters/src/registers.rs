@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read from registers that the module `kmod/pmu_user` made accessible: works without
-//! perf, in a few instructions.
+//! Counters read from registers that the module `kmod/pmu_user` made accessible: without perf, in a
+//! few instructions.
 //!
-//! No operating system saves these registers per thread. Counts between two reads are therefore the
-//! thread's only if it stayed on its CPU from before the first until after the second, which a
-//! [`Mark`] of each shows. A register has 32 bits (that of cycles 64 on AArch64); counts are
+//! No operating system saves these registers per thread. Counts between two reads therefore belong
+//! to the thread only if it stayed on its CPU from before the first until after the second, as
+//! shown by the [`Mark`] of each read. A register has 32 bits (the cycle counter 64 on AArch64);
+//! counts are
 //!
 //! ```text
 //! count += (register - register at the last read) modulo 2^32
 //! ```
 //!
-//! which is right if fewer than 2^32 events occurred in between; if reads are further apart than
+//! which is correct if fewer than 2^32 events occurred in between; if reads are further apart than
 //! `MOST_PER_NS` allows, the marks differ too.
 //!
 //! Not here: event selection, which happens when the module is loaded. Not supported: PowerPC,
-//! whose registers are always readable, but for which Rust 1.85 has no inline assembly.
+//! whose registers are always readable but for which Rust 1.85 lacks inline assembly.
 
 mod module;
 mod open;
@@ -28,25 +29,25 @@ use processor::Processor;
 use std::cell::Cell;
 pub use trial::count_cycles;
 
-/// Whether user-mode register access through a module exists on this architecture.
+/// Whether a module can enable user-mode register access on this architecture.
 pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
 
-/// Upper limits of cycles and events per nanosecond. ARMv7: no core has 4 GHz, and none retires
+/// Upper limits on cycles and events per nanosecond. ARMv7: no core reaches 4 GHz, and none retires
 /// more than 3 instructions per cycle. AArch64, with 64-bit cycles: 14 events per cycle at 4.5 GHz,
 /// which no core retires.
 const MOST_PER_NS: [u64; 2] = [4, if cfg!(target_arch = "aarch64") { 64 } else { 16 }];
 
 /// Counter registers of a thread.
 pub(crate) trait Bank {
-    /// A counter of the thread's current CPU, 31 for cycles; `None` if not accessible.
+    /// Reads a counter of the thread's current CPU, 31 for cycles; `None` if not accessible.
     fn counter(&self, number: u32) -> Option<u64>;
     /// A clock.
     fn now_ns(&self) -> u64;
-    /// Number of times the thread has left its CPU.
+    /// Returns the number of times the thread has left its CPU.
     fn switches(&self) -> u64;
 }
 
-/// The counter registers as one thread reads them; not shared with other threads.
+/// The counter registers as read by one thread; not shared with other threads.
 #[derive(Debug)]
 pub(crate) struct Registers<B = Processor> {
     bank: B,
@@ -59,7 +60,7 @@ pub(crate) struct Registers<B = Processor> {
 
 #[derive(Debug)]
 struct Counter {
-    /// Index of the caller's event that it counts.
+    /// Index of the counted event in the caller's list.
     place: usize,
     number: u32,
     is_wide: bool,
@@ -81,7 +82,7 @@ impl Counter {
         self.count.get()
     }
 
-    /// Time in ns in which fewer than 2^32 events occur.
+    /// Returns a time in ns during which fewer than 2^32 events occur.
     fn apart_ns(&self) -> u64 {
         match (self.is_wide, self.number) {
             (true, _) => u64::MAX,
@@ -92,8 +93,8 @@ impl Counter {
 }
 
 impl<B: Bank> Registers<B> {
-    /// Opens these counters, each with its index among the caller's events; `None` if one is not
-    /// accessible.
+    /// Opens these counters, each given with its index among the caller's events; `None` if any is
+    /// not accessible.
     fn new(bank: B, counters: &[(usize, u32)]) -> Option<Self> {
         let counters: Vec<Counter> =
             counters.iter().map(|&(place, number)| Counter::new(place, number)).collect();
@@ -104,9 +105,9 @@ impl<B: Bank> Registers<B> {
         Some(registers)
     }
 
-    /// The first read of a pair, as close as possible to the following code; `None` if a register
-    /// is not accessible. Never inlined, like the second: the overhead must be the same everywhere,
-    /// since it is measured once and subtracted elsewhere.
+    /// Does the first read of a pair, as close as possible to the code that follows; `None` if a
+    /// register is not accessible. Never inlined, like the second read: the overhead must be the
+    /// same everywhere, since it is measured once and subtracted elsewhere.
     #[inline(never)]
     pub(crate) fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let switches = self.bank.switches();
@@ -115,7 +116,7 @@ impl<B: Bank> Registers<B> {
         Some(Mark { switches, gaps: self.gaps.get() })
     }
 
-    /// The second read of a pair, as close as possible to the preceding code.
+    /// Does the second read of a pair, as close as possible to the code that precedes it.
     #[inline(never)]
     pub(crate) fn second(&self, counts: &mut Counts) -> Option<Mark> {
         self.read(counts)?;
@@ -131,7 +132,7 @@ impl<B: Bank> Registers<B> {
         Some(())
     }
 
-    /// Records a gap if the last read is too long ago.
+    /// Records a gap if the last read was too long ago.
     #[inline]
     fn step(&self) {
         let now = self.bank.now_ns();
@@ -140,7 +141,7 @@ impl<B: Bank> Registers<B> {
         }
     }
 
-    /// Whether it reads the event at an index.
+    /// Whether the event at an index is read here.
     pub(crate) fn has(&self, place: usize) -> bool {
         self.counters.iter().any(|counter| counter.place == place)
     }

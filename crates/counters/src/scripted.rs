@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A test kernel: refuses as scripted, and counts software events instead of hardware ones. The
+//! A test kernel: refuses as scripted, and counts software events in place of hardware events. The
 //! only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
@@ -8,15 +8,15 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Replacement for hardware events unless [`Scripted::counting`] sets another: page faults, which a
-/// test can cause one by one.
+/// Replacement for hardware events unless [`Scripted::counting`] sets another one: page faults,
+/// which a test can cause one at a time.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
 /// CPU time in nanoseconds.
 pub const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 
-/// A kernel that calls `refuse` before it opens anything: given a request and the events already in
-/// its group, leader first, it returns the error.
+/// A kernel that calls `refuse` before it opens anything. Given a request and the events already in
+/// its group, leader first, `refuse` returns the error, if any.
 pub struct Scripted<R> {
     refuse: R,
     counts: fn(Selector) -> Selector,
@@ -40,7 +40,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
         Self { counts, ..self }
     }
 
-    /// The events in the group of this leader.
+    /// Returns the events in this leader's group.
     fn group(&self, leader: Option<&perf::Event>) -> Vec<Selector> {
         let groups = self.groups.lock().expect("no test panics while it opens");
         let group = leader.and_then(|leader| groups.get(&descriptor(leader)));
@@ -50,7 +50,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
     fn note(&self, event: &perf::Event, selector: Selector, leader: Option<&perf::Event>) {
         let member = Member { descriptor: descriptor(event), selector };
         let mut groups = self.groups.lock().expect("no test panics while it opens");
-        // The kernel gives the number of a closed event to the next one.
+        // The kernel reuses the descriptor number of a closed event for the next one.
         groups.remove(&member.descriptor);
         groups.values_mut().for_each(|group| group.retain(|m| m.descriptor != member.descriptor));
         groups
@@ -65,13 +65,13 @@ pub fn refusing(errno: i32) -> Scripted<impl Fn(&Request, &[Selector]) -> Option
     Scripted::new(move |_, _| Some(errno))
 }
 
-/// A processor whose groups hold this number of hardware events.
+/// A processor whose groups hold at most this number of hardware events.
 pub fn with_counters(counters: usize) -> Scripted<impl Fn(&Request, &[Selector]) -> Option<i32>> {
     Scripted::new(move |request, group| full(counters, request, group))
 }
 
-/// `EINVAL`, as from the kernel, for a hardware event in a group that already has `counters` of
-/// them.
+/// Returns `EINVAL`, as the kernel does, for a hardware event in a group that already has
+/// `counters` of them.
 pub fn full(counters: usize, request: &Request, group: &[Selector]) -> Option<i32> {
     let needs_counter = |selector: &Selector| selector.kind != SOFTWARE;
     let taken = group.iter().filter(|member| needs_counter(member)).count();
@@ -98,7 +98,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Opener for Scripted<R> {
     }
 }
 
-/// Number and target of a descriptor.
+/// Returns the number and target of a descriptor.
 fn descriptor(event: &perf::Event) -> String {
     format!("{event:?}")
 }

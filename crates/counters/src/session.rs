@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens, starts, multiplexes and reads events: the input of [`rotation`](crate::rotation).
+//! Opens, starts, multiplexes and reads events, the input to [`rotation`](crate::rotation).
 //!
-//! Software events are always counted. Hardware events are counted all the time if they fit on the
-//! counters together; otherwise sets of them are multiplexed, and the owner of the session calls
+//! Software events are always counted. Hardware events are counted all the time if they all fit on
+//! the counters; otherwise they are multiplexed in sets, and the owner of the session calls
 //! [`Session::turn`] when it is due. A refused event does not affect the others.
 //!
 //! Not here: the clock and waiting (owner of the session), event names
-//! ([`catalog`](crate::catalog)), and the explanation of a refusal (`linerate-doctor`).
+//! ([`catalog`](crate::catalog)), and explaining refusals (`linerate-doctor`).
 
 mod groups;
 mod open;
@@ -22,16 +22,17 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The target of counting.
+/// What to count on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A child that waits before execve(2), by process ID; counting begins with that call.
+    /// A child process that is waiting to call execve(2), by process ID; counting begins with that
+    /// call.
     Held(u32),
     /// One thread, by ID.
     Thread(u32),
     /// All current threads of a process, by ID.
     Process(u32),
-    /// Everything on some logical CPUs.
+    /// Everything that runs on some logical CPUs.
     Cpus(Vec<u32>),
     /// The calling thread.
     CurrentThread,
@@ -43,14 +44,14 @@ pub struct Options {
     /// Whether hardware events count user mode only; `None`: both modes, or user mode only if this
     /// machine grants no more (then also for page faults and the like).
     pub user_only: Option<bool>,
-    /// Whether threads and processes created by the target from now on are counted.
+    /// Whether threads and processes that the target creates from now on are counted.
     pub inherit: bool,
     /// Nominal slice length.
     pub slice: Duration,
-    /// Seed of the order of the sets.
+    /// Random seed for the order of the sets.
     pub seed: u64,
-    /// Index of the event that is the base of scaled counts; `None` for time. It is then always
-    /// counted; if that is impossible, time is used: see [`Session::scaled_by`].
+    /// Index of the event that is the base for scaled counts; `None` for time. The event is then
+    /// always counted; if that is impossible, time is used: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
 
@@ -69,18 +70,18 @@ pub struct Session {
     starts_with_exec: bool,
     plan: Plan,
     groups: Groups,
-    /// For each event of [`Plan::always`], its group and its index there.
+    /// For each event of [`Plan::always`], its group and its index in that group.
     always: Vec<(usize, usize)>,
     /// The group of each set of the plan.
     sets: Vec<usize>,
-    /// Index in `always` of the event of [`Options::scale_by`].
+    /// Index in `always` of the event chosen by [`Options::scale_by`].
     base: Option<usize>,
     turns: Option<Turns>,
     /// The current set.
     current: usize,
     /// Length of the first slice.
     first_length: Duration,
-    /// Last readings of each set, and of the base.
+    /// Last reading of each set, and of the base.
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
@@ -91,7 +92,7 @@ pub struct Session {
     is_counting: bool,
 }
 
-/// All counts up to a moment.
+/// All counts up to a point in time.
 #[derive(Clone, Debug)]
 struct Mark {
     slices: Slices,
@@ -100,16 +101,15 @@ struct Mark {
     enabled_ns: u64,
 }
 
-/// Time between switches with a single set. Its slices are only needed if another user takes
-/// counters.
+/// Slice length with a single set. Its slices are needed only if another user takes counters.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// Time between switches without any set.
+/// Slice length without any set.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
-    /// Opens events, stopped. A refused event does not affect the others: see
-    /// [`Session::outcomes`]. The /proc below `root` lists the threads of a process.
+    /// Opens events without starting them. A refused event does not affect the others: see
+    /// [`Session::outcomes`]. The threads of a process are listed from the /proc below `root`.
     pub fn open(
         opener: &dyn Opener,
         root: &Path,
@@ -120,13 +120,13 @@ impl Session {
         open::open(opener, root, events, scope, options)
     }
 
-    /// The events, in the order of [`Session::open`].
+    /// Returns the events, in the order passed to [`Session::open`].
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Whether each event is counted. [`Session::finish`] adds those that were opened but never got
-    /// a counter.
+    /// Whether each event is counted. [`Session::finish`] adds a refusal for events that were
+    /// opened but never got a counter.
     pub fn outcomes(&self) -> &[Result<(), Refusal>] {
         &self.outcomes
     }
@@ -136,7 +136,7 @@ impl Session {
         &self.plan
     }
 
-    /// The base event of scaled counts; `None` for time.
+    /// Returns the base event for scaled counts; `None` for time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
@@ -146,8 +146,8 @@ impl Session {
         self.user_only[event]
     }
 
-    /// Evidence tier of hardware events: `hw` or `user`; `hw` if some of them count both modes;
-    /// `None` if none is open.
+    /// Returns the evidence tier of hardware events: `hw` if any of them counts both modes,
+    /// otherwise `user`; `None` if none is open.
     pub fn tier(&self) -> Option<Tier> {
         let events = self.events.iter().zip(&self.outcomes).zip(&self.user_only);
         let hardware = events
@@ -155,8 +155,8 @@ impl Session {
         hardware.map(|(_, &is_user_only)| if is_user_only { Tier::User } else { Tier::Hw }).min()
     }
 
-    /// Starts counting, except for [`Scope::Held`], where execve(2) does. Returns the time until
-    /// [`Session::turn`] is due.
+    /// Starts counting, except for [`Scope::Held`], where execve(2) starts it. Returns the time
+    /// until [`Session::turn`] is due.
     ///
     /// # Errors
     /// The error of ioctl(2).
@@ -198,8 +198,8 @@ impl Session {
         length
     }
 
-    /// Switches sets. A set that cannot be stopped or started shows in its time on the counters;
-    /// nothing else can be done.
+    /// Switches sets. A failure to stop or start a set shows in its time on the counters; nothing
+    /// else can be done about it.
     fn switch(&self, from: usize, to: usize) {
         if from != to {
             let _ = self.groups.disable(self.sets[from]);
@@ -207,8 +207,8 @@ impl Session {
         }
     }
 
-    /// Adds the counts of a set since its last read. If it cannot be read now, the next read has
-    /// them.
+    /// Adds the counts of a set since it was last read. If it cannot be read now, the next read
+    /// includes them.
     fn collect(&mut self, set: usize) {
         let base = match self.base {
             Some(place) => self.groups.read(self.always[place].0),
@@ -224,7 +224,7 @@ impl Session {
         let around = base.since(&self.base_shown);
         let base_of_slice = match self.base {
             None => counted.running_ns as f64,
-            // The set began a little later than the slice, or had no counters for a while.
+            // The set started a little later than the slice, or had no counters for a while.
             Some(_) if around.enabled_ns == 0 => 0.0,
             Some(place) => {
                 let share = counted.running_ns as f64 / around.enabled_ns as f64;
@@ -241,13 +241,13 @@ impl Session {
         self.base_shown = base;
     }
 
-    /// The counts from the start until now. Ends the slice.
+    /// Returns the counts from the start until now. Ends the slice.
     pub fn snapshot(&mut self) -> Counts {
         let now = self.mark();
         self.counts(&now, None)
     }
 
-    /// The counts since the last call, or since the start. Ends the slice.
+    /// Returns the counts since the last call, or since the start. Ends the slice.
     pub fn lap(&mut self) -> Counts {
         let now = self.mark();
         let counts = self.counts(&now, self.lap.as_ref());
@@ -255,16 +255,17 @@ impl Session {
         counts
     }
 
-    /// Stops counting: a last [`Session::lap`] and [`Session::finish`] then cover the same time.
+    /// Stops counting, so that a final [`Session::lap`] and [`Session::finish`] end at the same
+    /// time.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
-            // A finished target cannot be stopped and need not be.
+            // The events of a finished target cannot be stopped and need not be.
             let _ = self.groups.disable(group);
         }
         self.is_counting = false;
     }
 
-    /// Stops counting; returns the counts since the start.
+    /// Stops counting and returns the counts since the start.
     pub fn finish(&mut self) -> Counts {
         if self.is_counting {
             self.stop();
@@ -296,12 +297,12 @@ impl Session {
         Mark { slices: self.slices.clone(), always, base, enabled_ns }
     }
 
-    /// CPU time of the target, derived from all groups.
+    /// Returns the target's CPU time, derived from all groups.
     ///
-    /// There are two times, and neither is ever too long. That of the groups that are always on
-    /// includes the gaps between sets, but the kernel starts the clocks of software events after
-    /// those of hardware events, at every switch to the target. The sum over the sets lacks these
-    /// gaps, and nothing else unless one could not be read.
+    /// There are two such times, and neither is ever too long. The time of the groups that are
+    /// always on includes the gaps between sets, but at every switch to the target the kernel
+    /// starts the clocks of software events after those of hardware events. The sum over the sets
+    /// lacks only the gaps, unless a set could not be read.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
         if self.turns.is_none() && !self.is_behind {

@@ -3,8 +3,8 @@
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
 //! Counts between two reads are therefore complete, and nothing is scaled. If a module enabled the
-//! PMU registers, hardware events are read there (`registers.rs`), and only the others through
-//! perf. Not here: multiplexing (see [`session`](crate::session)).
+//! PMU registers, hardware events are read from them (`registers.rs`), and only the other events
+//! through perf. Not here: multiplexing (see [`session`](crate::session)).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
@@ -19,7 +19,8 @@ use linerate_record::Tier;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Tolerance: two timestamps of the kernel may differ by this much without a loss.
+/// Tolerance: two of the kernel's times may differ by this much without the group having lost its
+/// counters.
 const LOST_NS: u64 = 1_000;
 
 /// Read method.
@@ -33,7 +34,7 @@ enum Way {
     Kernel,
 }
 
-/// Counters of the thread that opened it; not transferable.
+/// Counters of the thread that opened the group; cannot be moved to another thread.
 #[derive(Debug)]
 pub struct ThreadGroup {
     registers: Option<Registers>,
@@ -43,7 +44,7 @@ pub struct ThreadGroup {
     /// Index of the caller's event for each member of the group.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
-    /// Time that the group had been without counters at the last check.
+    /// Total time that the group had been without counters at the last check.
     lost_ns: Cell<u64>,
     stays_in_its_thread: PhantomData<*const ()>,
 }
@@ -53,7 +54,7 @@ pub struct ThreadGroup {
 pub struct Machine<'a> {
     /// Opens events.
     pub opener: &'a dyn Opener,
-    /// Current state of the module that holds the counters; `None` without one.
+    /// Current state of the module that holds the counters; `None` if it is not loaded.
     pub pmu_user: Option<&'a PmuUser>,
     /// Whether the caller compares marks ([`ThreadGroup::first`], [`ThreadGroup::second`]), without
     /// which register counts would include other threads.
@@ -62,7 +63,7 @@ pub struct Machine<'a> {
 
 impl ThreadGroup {
     /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports
-    /// refused ones; the others count.
+    /// refused events; the others count.
     ///
     /// ```text
     /// loop
@@ -102,7 +103,7 @@ impl ThreadGroup {
         opened
     }
 
-    /// Opens registers for hardware events; events for which that fails are refused.
+    /// Opens the registers for hardware events; events for which that fails are refused.
     fn open_registers(
         &mut self,
         pmu_user: &PmuUser,
@@ -122,7 +123,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Reopens the group, stopped.
+    /// Reopens the group without starting it.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
@@ -157,7 +158,7 @@ impl ThreadGroup {
             request = with_user_access(request);
         }
         let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
-        // Events in kernel mode only would count 0 without it.
+        // Without kernel mode, events that occur only there would count 0.
         let opened = open_best(&request, !is_kernel_only(event), open);
         let tier = |granted: &Request| match (is_hardware, granted.exclude_kernel) {
             (false, _) => Tier::Sw,
@@ -169,13 +170,13 @@ impl ThreadGroup {
             .map_err(|error| refused(error, request, self.group.len()))
     }
 
-    /// The members as user-mode counters, if all of them can be read that way now.
+    /// Maps the members as user-mode counters, if all of them can be read that way now.
     fn user_counters(&self) -> Option<Vec<UserCounter>> {
         let map = |event| UserCounter::map(event).ok().filter(|c| c.count().is_some());
         self.group.iter().map(map).collect()
     }
 
-    /// Tier of each requested event, or the reason why it is not counted.
+    /// Returns the tier of each requested event, or the reason why it is not counted.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
@@ -185,25 +186,26 @@ impl ThreadGroup {
         self.registers.as_ref().is_some_and(|registers| registers.has(place))
     }
 
-    /// Maximum time between register reads in ms, for detecting wraps.
+    /// Returns the maximum time between register reads, in ms, for which wraps are detected.
     pub fn apart_ms(&self) -> Option<u64> {
         self.registers.as_ref().map(Registers::apart_ms)
     }
 
-    /// The read method, as worded in the record.
+    /// Returns the read method, as worded in the record.
     pub fn reading(&self) -> &'static str {
         match (&self.registers, &self.way) {
             (None, Way::TicksOnly) => "timestamp counter only",
             (None, Way::User(_)) => "user read",
             (None, Way::Kernel) => "read(2)",
             (Some(_), Way::TicksOnly) => "registers",
-            (Some(_), _) => "registers, and read(2) for events of the kernel",
+            (Some(_), _) => "registers; read(2) for kernel events",
         }
     }
 
-    /// The first read of a pair, close to the following code; `None` if [`ThreadGroup::read`]
-    /// fails, or registers became inaccessible. Counts [by registers](Self::is_by_registers) belong
-    /// to this thread only if the second read has the same mark.
+    /// Does the first read of a pair, close to the code that follows; `None` if
+    /// [`ThreadGroup::read`] fails, or registers became inaccessible. Counts [by
+    /// registers](Self::is_by_registers) belong to this thread only if the second read has the same
+    /// mark.
     #[inline]
     pub fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let is_read = self.read_group(counts);
@@ -214,7 +216,7 @@ impl ThreadGroup {
         is_read.then_some(mark)
     }
 
-    /// The second read of a pair, close to the preceding code.
+    /// Does the second read of a pair, close to the code that precedes it.
     #[inline]
     pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
         let mark = match &self.registers {
@@ -224,9 +226,9 @@ impl ThreadGroup {
         self.read_group(counts).then_some(mark)
     }
 
-    /// Reads every event; returns whether that worked without a loss since the last read. The group
-    /// loses its counters on a core type that does not count its events, and permanently to a CPU
-    /// put online whose watchdog takes one.
+    /// Reads every event; returns whether that worked and the group kept its counters since the
+    /// last read. The group loses its counters on a core type that does not count its events, and
+    /// permanently on a CPU brought online whose watchdog takes a counter.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
         self.first(counts).is_some()
@@ -249,7 +251,7 @@ impl ThreadGroup {
         }
     }
 
-    /// The same by read(2).
+    /// Reads every event by read(2).
     fn ask(&self, counts: &mut Counts) -> bool {
         let Some(Ok(reading)) = self.group.first().map(perf::Event::read) else { return false };
         for (value, place) in reading.values().iter().zip(&self.places) {
@@ -258,7 +260,8 @@ impl ThreadGroup {
         self.is_whole(reading.enabled_ns.saturating_sub(reading.running_ns))
     }
 
-    /// Whether the group kept its counters since the last read, given the total time without them.
+    /// Whether the group has kept its counters since the last read, given its total time without
+    /// them.
     #[inline]
     fn is_whole(&self, lost_ns: u64) -> bool {
         let is_whole = lost_ns <= self.lost_ns.get() + LOST_NS;
@@ -270,17 +273,17 @@ impl ThreadGroup {
 
     /// Starts counting again after [`ThreadGroup::stop`].
     pub fn start(&self) {
-        // A group that cannot be started cannot be read either, which is reported then.
+        // A group that cannot be started cannot be read either, and the read reports that.
         let _ = self.group.first().map(perf::Event::enable);
     }
 
-    /// Stops counting, which frees the counters for others.
+    /// Stops counting, which frees the counters for other users.
     pub fn stop(&self) {
         let _ = self.group.first().map(perf::Event::disable);
     }
 }
 
-/// The refusal of an event of the calling thread, in a group of this size.
+/// Returns the refusal for an event of the calling thread, in a group of this size.
 fn refused(error: OpenError, request: Request, group_len: usize) -> Refusal {
     Refusal::NotOpened(Attempt { error, request, target: Target::CurrentThread, group_len })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read by the counted thread itself, without a system call.
+//! Counters that the counted thread reads itself, without a system call.
 //!
-//! The kernel keeps a page per event that says which counter the event is on and what to add to it
-//! (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page on
-//! the processor that runs this thread and nowhere else, so a reader notices every change by a
-//! sequence number, and retries:
+//! For each event, the kernel keeps a page that says which counter the event is on and what to add
+//! to it (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page
+//! only on the processor that runs this thread, so a reader detects every change by a sequence
+//! number and retries:
 //!
 //! ```text
 //! do  before  = sequence
@@ -17,7 +17,7 @@
 //! the kernel or the processor does not allow user-mode reads.
 //!
 //! Left out: reading in program order. A counter may be read some tens of cycles before or after
-//! its neighbours in the program, as with [`ticks`](linerate_machine::ticks).
+//! its place in the program, as with [`ticks`](linerate_machine::ticks).
 
 use linerate_linux::perf::{self, Page, PageFields, Request};
 use std::io;
@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 
 /// An event of the calling thread, readable only by that thread.
 ///
-/// For an event of another thread the values are meaningless.
+/// For another thread's event, the values are meaningless.
 #[derive(Debug)]
 pub struct UserCounter {
     page: Page,
@@ -50,9 +50,9 @@ pub struct Times {
     pub running_ns: u64,
 }
 
-/// `request`, requesting user-mode reads where the kernel requires it: on arm64, bit 1 of `config1`
-/// (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the kernel
-/// extends to 64 bits. With `kernel.perf_user_access` off it is still opened, and
+/// Returns `request` with user-mode reads requested where the kernel requires that: on arm64, bit 1
+/// of `config1` (Documentation/arch/arm64/perf.rst). Such an event stays on one counter, which the
+/// kernel extends to 64 bits. With `kernel.perf_user_access` off, the event still opens, but
 /// [`UserCounter::count`] is `None`.
 #[must_use]
 pub fn with_user_access(request: Request) -> Request {
@@ -72,22 +72,23 @@ impl UserCounter {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// The count since the event was opened; `None` if reading requires a system call.
+    /// Returns the count since the event was opened; `None` if reading requires a system call.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// Time the event was enabled but not on a counter, in ns, when it was last scheduled.
+    /// Returns the time, in ns, that the event was enabled but not on a counter, as of when it was
+    /// last scheduled.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
-        // If the kernel changes the page in between: the first was read first, so the result is
-        // never wrong.
+        // If the kernel changes the page between the two reads, the result is not wrong, because
+        // the enabled time was read first.
         enabled_ns.saturating_sub(running_ns)
     }
 
-    /// As [`UserCounter::count`], with the times that reveal whether the event lost its counter.
+    /// Like [`UserCounter::count`], with the times that reveal whether the event lost its counter.
     #[inline]
     pub fn read(&self) -> Option<UserReading> {
         settled(&self.page, |fields| {
@@ -97,7 +98,7 @@ impl UserCounter {
     }
 }
 
-/// The page as required by the protocol; synthetic in tests.
+/// Access to the page, as the protocol requires; synthetic in tests.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;
@@ -117,17 +118,17 @@ impl KernelPage for Page {
 
 /// User-mode access to the PMU; simulated in tests.
 trait Registers {
-    /// The counter that the page calls `index`; `None` if not accessible.
+    /// Reads the counter that the page calls `index`; `None` if not accessible.
     fn counter(&self, index: u32) -> Option<u64>;
     /// The clock behind the page's `time` fields.
     fn ticks(&self) -> u64;
 }
 
-/// Maximum number of retries: more than a healthy system causes; then the kernel is asked, which
-/// always works.
+/// Maximum number of attempts: more than a healthy system needs. After that, the kernel is asked,
+/// which always works.
 const ATTEMPTS: u32 = 64;
 
-/// Result of `read` for fields that did not change during it.
+/// Returns the result of `read` for fields that did not change during the read.
 #[inline]
 fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
     for _ in 0..ATTEMPTS {
@@ -146,7 +147,7 @@ fn count(fields: &PageFields, registers: &impl Registers) -> Option<u64> {
         return None;
     }
     let unused = 64 - u32::from(fields.width);
-    // Shifted up and down again with its sign: the kernel starts counters below 0.
+    // Sign-extended by shifting up and down again: the kernel starts counters below 0.
     let counter = (registers.counter(fields.index)? << unused) as i64 >> unused;
     Some(fields.offset.wrapping_add(counter) as u64)
 }
@@ -160,8 +161,8 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
         let since = ticks.wrapping_sub(fields.time_cycles) & fields.time_mask;
         ticks = fields.time_cycles.wrapping_add(since);
     }
-    // In two parts, because ticks * mult may need more than 64 bits; arithmetic modulo 2^64, as
-    // `time_offset` may represent a negative number.
+    // Computed in two parts, because ticks * mult may need more than 64 bits, and modulo 2^64,
+    // because `time_offset` may represent a negative number.
     let mult = u64::from(fields.time_mult);
     let (whole, rest) = (ticks >> fields.time_shift, ticks & ((1 << fields.time_shift) - 1));
     let since_ns = fields
@@ -183,8 +184,8 @@ impl Registers for Processor {
     #[inline]
     fn counter(&self, index: u32) -> Option<u64> {
         let (low, high): (u32, u32);
-        // SAFETY: RDPMC reads a register and nothing else; the kernel's page, which has just named
-        // this counter, says that user mode may (`can_read_counter`).
+        // SAFETY: RDPMC only reads a register; the kernel's page, which has just named this
+        // counter, says that user mode may read it (`can_read_counter`).
         unsafe {
             std::arch::asm!("rdpmc", in("ecx") index - 1, out("eax") low, out("edx") high,
                             options(nostack, preserves_flags));
@@ -198,15 +199,15 @@ impl Registers for Processor {
     }
 }
 
-/// `mrs` of the register for `$index`: register numbers are part of the instruction.
+/// Emits `mrs` for the register of `$index`: register numbers are part of the instruction.
 #[cfg(target_arch = "aarch64")]
 macro_rules! counter_register {
     ($index:expr, $($number:literal $name:literal),+) => {
         match $index {
             $($number => {
                 let value: u64;
-                // SAFETY: MRS reads a register and nothing else; the kernel's page, which has just
-                // named this counter, says that user mode may (`can_read_counter`).
+                // SAFETY: MRS only reads a register; the kernel's page, which has just named this
+                // counter, says that user mode may read it (`can_read_counter`).
                 unsafe {
                     std::arch::asm!(concat!("mrs {}, ", $name), out(reg) value,
                                     options(nostack, preserves_flags));
@@ -240,7 +241,8 @@ impl Registers for Processor {
     }
 }
 
-/// Left to the kernel: user-mode reads are not supported there, or not yet requested here.
+/// Reads are left to the kernel: it does not support user-mode reads on these architectures, or
+/// they are not requested here yet.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Registers for Processor {
     fn counter(&self, _index: u32) -> Option<u64> {

@@ -11,7 +11,7 @@ fn data() -> Data {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")).unwrap()
 }
 
-/// The error after replacing a piece of a file.
+/// Returns the error after a change to the data files.
 #[track_caller]
 fn error_of(change: impl FnOnce(&mut Data)) -> String {
     let mut data = data();

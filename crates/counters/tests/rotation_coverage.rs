@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scaled counts of loads with known totals: intervals have their nominal coverage, and errors per
-//! unit of work are small. With few runs per load, limits are wide for one load and narrow for all
-//! of them; the example `rotation_coverage` has many runs.
+//! Scaled counts for loads with known totals: intervals have their nominal coverage, and errors per
+//! unit of work are small. With few runs per load, the limits are wide for a single load and narrow
+//! for all loads together; the example `rotation_coverage` does many runs.
 
 #[path = "../examples/rotation_coverage/simulation.rs"]
 mod simulation;
@@ -18,7 +18,7 @@ fn outcomes(run_ms: usize, runs: usize) -> Vec<(&'static Load, Outcome)> {
 }
 
 /// A load has three intervals of each kind per run, which may be correlated, so its coverage has a
-/// standard deviation of up to 5 %; that of all loads has 0.8 %.
+/// standard deviation of up to 5 %; over all loads, the standard deviation is 0.8 %.
 fn assert_covered(outcomes: &[(&Load, Outcome)]) {
     let mut mean = [0.0; 2];
     for (load, outcome) in outcomes {
@@ -42,7 +42,7 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
     let outcomes = outcomes(2000, 24);
     assert_covered(&outcomes);
     for (load, outcome) in &outcomes {
-        // 20 of 80 spikes seen: no way of taking turns does better. See docs/results/rotation.md.
+        // Only 20 of 80 spikes are seen: no rotation does better. See docs/results/rotation.md.
         let limit = if load.name == "rare spikes" { 0.2 } else { 0.05 };
         let error = outcome.by_packets.p95_error();
         assert!(error <= limit, "{}: {error}", load.name);
@@ -53,7 +53,7 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
         let (ours, fixed) = (outcome.by_time.p95_error(), outcome.round_robin.p95_error());
         assert!(fixed > 3.0 * ours, "{name}: {ours} {fixed}");
     }
-    // And how far from 95 % the intervals are that would follow from it.
+    // Intervals computed from a fixed order would be far from covering 95 %.
     for name in ["warm-up", "period 8 ms", "period 16 ms", "period 400 ms"] {
         let (_, outcome) = outcomes.iter().find(|(load, _)| load.name == name).unwrap();
         assert!(outcome.round_robin.coverage() < 0.75, "{name}");

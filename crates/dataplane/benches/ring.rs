@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring compared with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
 //!
-//! Both run in the same process in rounds of random order, many short repetitions. A repetition is
-//! cut into windows of 1 ms; those that are not clean in both threads are dropped. What is printed
-//! is the median of the ratios of the same round, with its 95 % interval.
+//! Both run in the same process, in many short repetitions, with the order randomized in each
+//! round. A repetition is divided into 1 ms windows; windows that are not clean in both threads are
+//! dropped. The result printed is the median of the per-round ratios, with its 95 % interval.
 //!
 //! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
 
@@ -20,7 +20,7 @@ const CAPACITY: usize = 1_024;
 const WINDOWS: u64 = 30;
 const WINDOW_NS: f64 = 1e6;
 
-/// One end of a queue of numbers. `items` is what to push, or room for popped items.
+/// One end of a queue of numbers. `items` holds the items to push, or has room for popped items.
 trait Push: Send {
     fn push(&mut self, items: &mut Vec<u64>);
 }
@@ -88,14 +88,14 @@ impl Pop for rtrb::Consumer<u64> {
     }
 }
 
-/// Windows of a thread: items moved, and whether it stayed on its CPU.
+/// A window of one thread: items moved, and whether the thread stayed on its CPU.
 #[derive(Clone, Copy, Default)]
 struct Window {
     items: u64,
     clean: bool,
 }
 
-/// Windows of a thread on a grid shared by both threads.
+/// One thread's windows, on a grid shared by both threads.
 struct Grid {
     start: u64,
     length: u64,
@@ -139,9 +139,10 @@ impl Grid {
     }
 }
 
-/// Million items per second through a queue, median of the clean windows.
+/// Returns the throughput of a queue in million items per second, the median over the clean
+/// windows.
 ///
-/// Each end is moved into its thread: next to each other they would share a cache line.
+/// Each end is moved into its thread: adjacent ends would share a cache line.
 fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);

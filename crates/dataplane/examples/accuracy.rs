@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the profile on this machine: each quantity is measured several times against a known
-//! value, and the median error is compared with its limit.
+//! Accuracy of the profile on this machine: each quantity is measured several times and compared
+//! with a known value, and the median error is compared with its limit.
 //!
-//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs processor 0 to
-//! itself: a measurement that gave no figure, because others had it all the time, counts as
-//! infinitely wrong. The arithmetic of the same quantities, on a clock without noise, is tested in
-//! `src/simulation.rs`.
+//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs CPU 0 to itself:
+//! a measurement that gives no figure, because other threads occupied the CPU all the time, counts
+//! as infinitely wrong. The arithmetic for the same quantities, on a clock without noise, is tested
+//! in `src/simulation.rs`.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
-//! each, or those with `PART` in their names.
+//! all quantities, or those with `PART` in their names.
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Default number of measurements per quantity.
 const MEASUREMENTS: usize = 9;
 
-/// Quantities with a limit.
+/// How the quantities below are judged.
 const WHY: &str = "median error against what is known of it";
 
-/// A quantity: the error of one measurement, or the reason why it failed.
+/// A quantity: its name, its limit, and a function that returns the error of one measurement.
 struct Quantity {
     name: &'static str,
     limit: f64,
@@ -81,7 +81,7 @@ fn pps(packets: f64) -> Rate {
     Rate::PacketsPerSecond(packets)
 }
 
-/// A run of these stages on CPU 0.
+/// Runs these stages on CPU 0.
 fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport {
     let mut path = path(stages);
     path.sink = Sink::Null;
@@ -117,7 +117,7 @@ fn paced_time() -> Option<f64> {
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
-/// Inverse of the service time compared with the counted rate.
+/// Compares the inverse of the service time with the counted rate.
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
     let report = report(vec![stage("spin", "turns", turns)], options, false);
@@ -138,7 +138,7 @@ fn second_difference() -> Option<f64> {
     Some(off(thrice - twice, twice - once))
 }
 
-/// Fewer packets than windows.
+/// Tests a rate with fewer packets than windows.
 fn rare_packets() -> Option<f64> {
     Some(off(spinning(0.6, pps(400.0), 10).throughput_kpps.as_number()?, 0.4))
 }
@@ -150,7 +150,8 @@ fn grown_work() -> Option<f64> {
     came_to_the_dear_part.then_some((1.0 - worker.time?.busy).abs())
 }
 
-/// CPU time taken by another thread according to the profile, compared with the scheduler.
+/// Compares the CPU time taken by another thread, according to the profile, with the scheduler's
+/// accounting.
 fn lost_time(rate: Rate) -> Option<f64> {
     let worker = &with_a_rival(|| spinning(0.6, rate, 10)).workers[0];
     let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
@@ -174,7 +175,7 @@ fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A stage that checksums `bytes` bytes `calls` times per packet and copies them once.
+/// Returns a stage that checksums `bytes` bytes `calls` times per packet and copies them once.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
@@ -193,7 +194,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
     stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
 }
 
-/// Ticks of a stage with three checksums and with six: from the replay, and for the whole stage.
+/// Returns the ticks per packet for a stage with three checksums and for one with six: from the
+/// replay, and for the whole stage.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     let report = replayed(vec![call("three", 3, 900), call("six", 6, 900)]);
     let number = |figure: &Figure| figure.as_number();
@@ -210,7 +212,7 @@ fn replay_of_twice_the_calls() -> Option<f64> {
     Some(off(six, 2.0 * three))
 }
 
-/// Cost of three more calls in the replay, compared with the additional time of the stage.
+/// Compares the cost of three more calls in the replay with the additional time of the stage.
 fn replay_against_stage() -> Option<f64> {
     let [[three, with_three], [six, with_six]] = three_and_six()?;
     Some(off(six - three, with_six - with_three))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RSS in software: packets hash into buckets, and an indirection table maps buckets to replicas.
 //!
-//! Left out: ports (fragments have none, and must stay with the rest of their packet) and the inner
-//! addresses of tunnels. The hash has no key, so the sender of packets controls their buckets.
+//! Left out: ports (fragments have none, and must stay with the rest of their packet) and inner
+//! addresses in tunnels. The hash has no key, so the sender controls which buckets its packets fall
+//! into.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -14,19 +15,20 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
-/// The bucket (below [`BUCKETS`]) of a frame by its IP address pair, after up to two VLAN tags; by
-/// its MAC address pair if it is not IP or truncated before the end of the addresses; 0 if
-/// truncated even earlier.
+/// Returns the bucket (below [`BUCKETS`]) of a frame: by its IP address pair, after up to two VLAN
+/// tags; by its MAC address pair if the frame is not IP or is truncated before the end of the IP
+/// addresses; 0 if it is truncated even earlier.
 ///
-/// Both directions of a flow and all fragments of a packet have the same bucket.
+/// Both directions of a flow, and all fragments of a packet, fall into the same bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
 
-/// The hash behind [`address_bucket`], for other uses.
+/// Returns the hash behind [`address_bucket`], for other uses.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
-    // The sum does not depend on the order; mixing first distinguishes 1 <-> 4 from 2 <-> 3.
+    // The sum does not depend on the order; mixing before adding distinguishes 1 <-> 4 from 2 <->
+    // 3.
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 
@@ -56,11 +58,11 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
     Some([number(&pair[..6]), number(&pair[6..])])
 }
 
-/// Indirection table: a replica (below `replicas`, 1 to 256) for each bucket, so that the most
-/// loaded replica has little more than its share of `weights`.
+/// Builds the indirection table: a replica (below `replicas`, 1 to 256) for each bucket, such that
+/// the most loaded replica has little more than its share of `weights`.
 ///
-/// The heaviest bucket left goes to the replica with the least load so far; ties go to the lower
-/// number, so equal weights give equal tables. For `m` replicas the largest load is at most
+/// The heaviest remaining bucket goes to the replica with the least load so far; ties go to the
+/// lower number, so equal weights give equal tables. For `m` replicas, the largest load is at most
 /// `4/3 - 1/(3m)` times that of the best possible table (Graham, Bounds on Multiprocessing Timing
 /// Anomalies, 1969).
 ///
@@ -80,8 +82,8 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     table
 }
 
-/// Share of `weights` on the most loaded of `replicas` replicas under [`indirection`]: `1 /
-/// replicas` for an even load (or none), 1 if one bucket has everything.
+/// Returns the share of `weights` on the most loaded of `replicas` replicas under [`indirection`]:
+/// `1 / replicas` for an even load (or no load), 1 if all the load is in one bucket.
 ///
 /// # Panics
 /// If `replicas` is not in 1 to 256.
@@ -166,7 +168,7 @@ mod tests {
         }
     }
 
-    /// The smallest possible maximum load, by exhaustive search.
+    /// Finds the smallest possible maximum load by exhaustive search.
     fn best_largest(weights: &[u64], loads: &mut Vec<u64>) -> u64 {
         let Some((first, rest)) = weights.split_first() else {
             return *loads.iter().max().unwrap();
@@ -195,8 +197,8 @@ mod tests {
         }
     }
 
-    /// Chi-squared of the counts against an even spread. With 127 degrees of freedom it exceeds
-    /// 181.99 once in a thousand times for a random hash.
+    /// Chi-squared statistic of the counts against a uniform distribution. With 127 degrees of
+    /// freedom, a random hash exceeds 181.99 once in a thousand times.
     fn chi_squared(frames: impl Iterator<Item = Vec<u8>>) -> f64 {
         let mut counts = [0u32; BUCKETS];
         for frame in frames {

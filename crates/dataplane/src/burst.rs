@@ -12,26 +12,25 @@ pub const MAX_BURST: usize = 256;
 pub enum Verdict {
     /// It continues.
     Pass,
-    /// It is dropped; the index into the stage's `drop_causes` says why.
+    /// The packet is dropped; the index into the stage's `drop_causes` says why.
     Drop(u8),
-    /// It ends here by design.
+    /// The packet ends here by design.
     Consume,
 }
 
-/// Packets that are handed over together, in order.
+/// Packets handed over together, in order.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
     /// Dropped or consumed packets, whose buffers the worker returns.
     pub(crate) released: Vec<Packet<'p>>,
-    /// Index of the packet being processed, for the report of a panic; past the end between
-    /// packets.
+    /// Index of the packet being processed, for reporting a panic; past the end when none is.
     cursor: usize,
-    /// During an iteration: packets before the cursor that passed.
+    /// During a pass over the burst: number of packets before the cursor that passed.
     kept: usize,
 }
 
 impl<'p> Burst<'p> {
-    /// An empty burst with room for [`MAX_BURST`] packets.
+    /// Creates an empty burst with room for [`MAX_BURST`] packets.
     pub fn new() -> Self {
         Self {
             packets: Vec::with_capacity(MAX_BURST),
@@ -53,7 +52,7 @@ impl<'p> Burst<'p> {
         self.packets.is_empty()
     }
 
-    /// The packets in order.
+    /// Returns the packets in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Packet<'p>> {
         self.packets.iter()
     }
@@ -76,13 +75,13 @@ impl<'p> Burst<'p> {
         self.packets.drain(..).chain(self.released.drain(..))
     }
 
-    /// Sum of the lengths of the frames, in bytes.
+    /// Returns the total length of the frames, in bytes.
     pub fn bytes(&self) -> u64 {
         self.packets.iter().map(|p| p.length() as u64).sum()
     }
 
-    /// Passes each packet to `f` in order and applies its verdict. Passed packets keep their order;
-    /// the others are counted in the account of `context`.
+    /// Calls `f` on each packet in order and applies the verdict it returns. Passed packets keep
+    /// their order; the others are counted in the account of `context`.
     #[inline]
     pub fn sift(
         &mut self,
@@ -110,12 +109,12 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
-    /// The packet a stage was processing when it panicked.
+    /// Returns the packet that a stage was processing when it panicked.
     pub(crate) fn at_cursor(&self) -> Option<&Packet<'p>> {
         self.packets.get(self.cursor)
     }
 
-    /// Packets without a verdict, after a panic in the middle of a burst.
+    /// Returns the packets still in the burst, after a panic in the middle of it.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
         let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
         let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));

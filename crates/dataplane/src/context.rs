@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Context of a stage: its account, and its kernels.
+//! A stage's context: its account and its kernels.
 
 use crate::kernels::StageKernels;
 use linerate_record::run::Tally;
@@ -28,7 +28,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Everything dropped, for any cause.
+    /// Returns everything dropped, for any cause.
     pub fn dropped(&self) -> Tally {
         self.drops.iter().copied().sum()
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events of the parts of a worker, counted in some of its iterations.
+//! Hardware events for each part of a worker, counted in some of its iterations.
 //!
 //! In a counted iteration, picked at random, the worker's counters are read before its first part
-//! and after each part. The difference of two reads, minus the overhead of a read (measured before
-//! the run), belongs to one part. Empty polls are therefore never in these counts. An iteration
-//! that was interrupted, or that had to wait for room, is left out.
+//! and after each part. The difference between two reads, minus the overhead of a read (measured
+//! before the run), belongs to one part. These counts therefore never include empty polls. An
+//! iteration that was interrupted, or that had to wait for room, is left out.
 //!
 //! The sampling rate depends on the cost of a read: see [`TurnCounter::new`].
 //!
-//! Not supported: multiplexing. The few events of a profile fit on every processor in the tables at
-//! once; an event that does not fit is refused with its reason.
+//! Not supported: multiplexing. The few events in a profile fit on the counters of every processor
+//! in the tables at the same time; an event that does not fit is refused with the reason.
 
 use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
@@ -23,22 +23,22 @@ use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
-/// Events to count around the stages of a run.
+/// Events to count around each stage in a run.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
     host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
-    /// Events that this processor does not have.
+    /// Events that this processor lacks.
     absent: Vec<CountedEvent>,
 }
 
-/// The events per packet, by portable name: amount of work, speed, and stalls.
+/// The events reported per packet, by portable name: amount of work, speed, and stalls.
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
 impl Counting {
-    /// Instructions, cycles, last-level cache misses and branch mispredictions, as far as this
-    /// machine counts them. Opens nothing yet.
+    /// Selects instructions, cycles, last-level cache misses and branch mispredictions, as far as
+    /// this machine counts them. Does not open any event yet.
     pub fn of_this_machine() -> Self {
         let catalog = Catalog::of_this_machine();
         let mut events = Vec::new();
@@ -57,7 +57,7 @@ impl Counting {
         Self { absent, is_known_processor, ..Self::new(Box::new(Kernel), events) }
     }
 
-    /// These events, opened by `opener`.
+    /// Selects these events, to be opened by `opener`.
     pub fn new(opener: Box<dyn Opener + Sync>, events: Vec<Event>) -> Self {
         Self {
             opener,
@@ -76,11 +76,11 @@ impl std::fmt::Debug for Counting {
     }
 }
 
-/// Maximum number of counted iterations kept; beyond it every other one is discarded.
+/// Maximum number of counted iterations kept; beyond that, every other one is discarded.
 const KEPT: usize = 2_048;
 
-/// Pairs of reads for calibrating the overhead of one read: a timer tick of the kernel does not
-/// affect their median.
+/// Number of pairs of reads for calibrating the overhead of one read; with this many, a kernel
+/// timer tick does not affect the median.
 const PAIRS: usize = 63;
 
 /// Counters of one worker, with their readings.
@@ -93,24 +93,24 @@ pub(crate) struct TurnCounter {
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
-    /// For each counted iteration and part: packets, then counts.
+    /// For each counted iteration and each part: packets, then counts.
     turns: Vec<u64>,
-    /// One counted iteration in this number is kept, and the number since the last kept one.
+    /// One counted iteration in `stride` is kept; `skipped` is the number since the last one kept.
     stride: u64,
     skipped: u64,
-    /// A read failed in this iteration.
+    /// Whether a read failed in this iteration.
     is_broken: bool,
     /// Iterations with a failed read.
     broken: u64,
 }
 
-/// Sampling interval if a read needs no system call. As for times, a multiple of the sampling and
-/// logging intervals, so that one random number chooses between them.
+/// Sampling interval if a read needs no system call. A multiple of the sampling and logging
+/// intervals for times, so that one random number chooses between them.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// Sampling interval if each read is a system call of some 1500 ticks (2.6 GHz, group of four): at
-/// ten parts that is 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the edge
-/// path.
+/// Sampling interval if each read is a system call of some 1500 ticks (2.6 GHz, group of four).
+/// With ten parts, that costs 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the
+/// edge path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
 /// Residue of the random number that marks a counted iteration: different from those for sampling
@@ -118,8 +118,8 @@ const ONE_IN_BY_CALL: u32 = 1_024;
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters of the calling thread. `None` if there are none; outcomes are
-    /// returned in any case.
+    /// Opens and starts the counters of the calling thread. `None` if none could be opened;
+    /// outcomes are returned in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
         let pmu_user = host_facts.pmu_user();
@@ -163,7 +163,8 @@ impl TurnCounter {
         random % self.one_iteration_in == COUNTED
     }
 
-    /// Duration of the reads of a counted iteration: one at its start and one after each part.
+    /// Returns the duration of all reads in a counted iteration: one at its start and one after
+    /// each part.
     pub(crate) fn turn_ticks(&self) -> u64 {
         self.read_ticks * (self.parts as u64 + 1)
     }
@@ -175,7 +176,7 @@ impl TurnCounter {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the iteration that has just ended, with the number of packets of each part.
+    /// Keeps the iteration that has just ended, with the number of packets passed to each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -209,7 +210,7 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Number of values per part and iteration: packets and counts.
+    /// Returns the number of values per part and iteration: packets and counts.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
     }
@@ -230,8 +231,8 @@ impl TurnCounter {
     }
 }
 
-/// Counts added by a read, and its duration in ticks: medians of the differences between
-/// consecutive reads.
+/// Measures the counts that a read adds, and its duration in ticks: medians of the differences
+/// between consecutive reads.
 fn own_cost(group: &ThreadGroup) -> (Counts, u64) {
     let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
     let mut read_ticks = Vec::with_capacity(PAIRS);
@@ -268,13 +269,14 @@ pub(crate) struct CountedTurns {
 }
 
 impl CountedTurns {
-    /// Packets passed to a part, per iteration with any.
+    /// Returns the packets passed to a part, for each iteration with any packets.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Counts of an event in a part, per iteration. A part with few events may have negative counts
-    /// after subtracting the read overhead: clamping them at 0 would bias their sum.
+    /// Returns an event's counts in a part, for each iteration. A part with few events may have
+    /// negative counts after the read overhead is subtracted: clamping them at 0 would bias their
+    /// sum.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()
@@ -286,7 +288,7 @@ impl CountedTurns {
         cells.filter(|cell| cell[0] > 0)
     }
 
-    /// Iterations of one part, each with its packets and the count of one event.
+    /// Creates iterations of one part, each with its packets and the count of one event.
     #[cfg(test)]
     pub(crate) fn synthetic(rows: Vec<[u64; 2]>, own: u64) -> Self {
         let mut counts = [0; EVENTS_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A finished worker, the input of the report.
+//! A finished worker, as input to the report.
 
 use crate::layout::Place;
 use crate::meter::Readings;
@@ -14,13 +14,13 @@ pub(crate) struct Ended<'g> {
     pub(crate) readings: Readings,
     /// CPU time of the whole run, including warm-up.
     pub(crate) cpu_ns: u64,
-    /// Core cycles per tick before and after the run, if measurable.
+    /// Core cycles per tick, before and after the run, if measurable.
     pub(crate) clock: [Option<f64>; 2],
-    /// Message of the panic.
+    /// Panic message, if the worker panicked.
     pub(crate) panic: Option<String>,
-    /// Kernel calls of each part: head, stages, tail; empty if not requested. `None` without logged
-    /// calls.
+    /// Replayed kernel calls for each part: head, stages, tail; empty if not requested. `None` for
+    /// a part without logged calls.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
-    /// Events counted; empty if none were requested.
+    /// The counted events; empty if none were requested.
     pub(crate) counted: Vec<CountedEvent>,
 }

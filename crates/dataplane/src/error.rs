@@ -25,8 +25,8 @@ pub enum RunError {
         worker: String,
         /// The stage.
         stage: String,
-        /// Position of the packet in the source's sequence; `None` if the panic was not at a
-        /// packet.
+        /// Position of the packet in the source's sequence; `None` if the stage was not processing
+        /// a packet when it panicked.
         packet: Option<u64>,
         /// Panic message of the stage.
         message: String,

@@ -19,11 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Warm-up before measuring, in which caches, TLBs and clocks settle.
+/// Warm-up time before measuring, in which caches, TLBs and clocks settle.
 const WARM_UP: Duration = Duration::from_millis(60);
 
-/// Delay before a paced source starts: a source that started before its worker would have a
-/// backlog.
+/// Delay before a paced source starts: a source that starts before its worker would have a backlog.
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Interval at which the waiting thread checks whether the workers have ended.
@@ -39,8 +38,9 @@ struct Start {
 }
 
 impl Start {
-    /// Start times from now. The layout must be complete: a paced source does not wait for the
-    /// workers. A run limited by packets is measured from the first packet.
+    /// Returns the start times, counted from now. The layout must be complete: a paced source does
+    /// not wait for the workers. A run limited by a number of packets is measured from the first
+    /// packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
@@ -60,7 +60,7 @@ impl Start {
 /// Starts the workers, waits for them, and stops them when their time is up.
 ///
 /// # Errors
-/// If a thread cannot be started or pinned; the others have ended by then.
+/// If a thread cannot be started or pinned; all others have ended by the time this returns.
 pub(crate) fn execute<'g, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
@@ -100,7 +100,7 @@ fn no_thread(place: Place, error: &std::io::Error) -> RunError {
         call: "clone",
         value: format!("a thread for worker {}", place.name()),
         errno: error.raw_os_error().unwrap_or(0),
-        advice: "raise the process limit (ulimit -u, or that of the container)",
+        advice: "raise the process limit (ulimit -u, or the container's)",
     })
 }
 
@@ -129,7 +129,7 @@ fn wait_for<T>(
     }
 }
 
-/// Makes the other workers exit if this one panics outside its stages.
+/// Makes the other workers exit if the worker that holds it panics outside its stages.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for AbortOnPanic<'_> {
@@ -183,7 +183,7 @@ fn worker_main<'g, const ON: bool>(
     Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
-/// Kernel calls of each part of a worker.
+/// Replays the kernel calls of each part of a worker.
 fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
     let burst = worker.burst_size;
     let head = match &worker.head {

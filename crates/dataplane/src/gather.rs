@@ -28,10 +28,10 @@ use parts::stage_reports;
 use rates::Rates;
 use std::collections::BTreeMap;
 
-/// The outcome of a finished run.
+/// Returns the result of a finished run.
 ///
 /// # Errors
-/// [`RunError::Panicked`] where a stage panicked, with the profile up to then.
+/// [`RunError::Panicked`] if a stage panicked, with the profile up to that point.
 pub(crate) fn gather(
     job: &Job<'_>,
     watch: &Watch<'_>,
@@ -79,7 +79,11 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         ticks_per_s,
         offered_kpps: Some(offered(timetable, ticks_per_s)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
-        processed_kpps: rates.figure(&rates.processed, "packets taken and not lost"),
+        processed_kpps: rates.figure(
+            &rates.processed,
+            "packets delivered, or dropped by a stage \
+                                                        on purpose",
+        ),
         line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
         latency: latency(ended, ticks_per_s),
         workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
@@ -101,14 +105,14 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     }
 }
 
-/// Packets skipped, by cause.
+/// Returns the packets skipped, by cause.
 fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// Requested rate of the source.
+/// Returns the rate requested from the source.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
-    const METHOD: &str = "frames of one pass over its duration";
+    const METHOD: &str = "frames in one pass, divided by its duration";
     match timetable {
         Some(timetable) => {
             let kpps = timetable.packets_per_tick() * ticks_per_s / 1e3;
@@ -129,7 +133,7 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
             continue;
         };
         match &mut all {
-            // The bounds are the same on all workers, so nothing can fail to fit.
+            // All workers' histograms have the same bounds, so adding cannot fail.
             Some(all) => drop(all.add(histogram)),
             None => all = Some(histogram.clone()),
         }
@@ -138,10 +142,11 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// A quantile with its rank-based interval: the rank of the true quantile among `n` independent
-/// samples is binomial, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` contain it in 95 % of cases.
+/// Returns a quantile with its rank-based interval: the rank of the true quantile among `n`
+/// independent samples is binomially distributed, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` contain
+/// it in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
-    const METHOD: &str = "first packet of each burst (each packet, where paced), source to sink";
+    const METHOD: &str = "first packet of each burst (every packet, if paced), source to sink";
     let samples = all.map_or(0, Histogram::len);
     let n = samples as f64;
     if n * (1.0 - quantile) < 10.0 {
@@ -176,7 +181,7 @@ fn worker_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_s: f64) -> WorkerRe
         time,
         run_delay_ns: readings.run_delay_ns,
         lost_ns: (readings.lost as f64 * 1e9 / ticks_per_s) as u64,
-        ticks_per_packet: ticks_figure(&busy, "busy ticks over packets, clean windows"),
+        ticks_per_packet: ticks_figure(&busy, "busy ticks per packet, windows without preemption"),
         empty_polls: readings.empty_polls,
         burst_sizes: readings.burst_sizes.to_vec(),
         windows: WindowCount { total: readings.windows_total, preempted: readings.windows_lost },

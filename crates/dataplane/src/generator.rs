@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generates UDP over IPv4: given sizes in rotation, a given number of flows, valid checksums.
+//! Generates UDP over IPv4: the given sizes in rotation, the given number of flows, valid
+//! checksums.
 //!
-//! Left out: IPv6, TCP, and traffic back from the servers; a capture has those.
+//! Left out: IPv6, TCP, and return traffic from the servers; use a capture for those.
 
 use crate::pool::MAX_BUFFER_BYTES;
 use linerate_record::random::{Random, mix};
@@ -14,25 +15,26 @@ const UDP_BYTES: usize = 8;
 /// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
 pub const MIN_FRAME_BYTES: u32 = (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES) as u32;
 
-/// Maximum total size of frames: together with buffers and records it keeps a run below 200 MB.
+/// Maximum total size of the frames: with buffers and records, a run stays below 200 MB.
 pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 
-/// Minimum number of packets: several times the contents of the rings and bursts of a run.
+/// Minimum number of packets: several times what the rings and bursts of a run hold.
 const MIN_PACKETS: u64 = 4096;
 
-/// Number of inside hosts for the flows; eight for each bucket of the source.
+/// Maximum number of inside hosts for the flows; eight for each bucket of the source.
 const MAX_HOSTS: u64 = 1024;
 const INSIDE_NET: u64 = 0x0a00_0000;
 /// TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Discard (RFC 863) and unassigned ports, so that the payload follows no protocol.
+/// The discard port (RFC 863) and unassigned ports, so that the payload need not follow any
+/// protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
-/// The upper half of the dynamic ports (RFC 6335), which no known protocol uses.
+/// The upper half of the dynamic ports (RFC 6335), which are not used by any known protocol.
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Value of every payload byte: random ones occasionally look like a protocol to a dissector.
+/// Value of every payload byte: random bytes occasionally look like a protocol to a dissector.
 const PAYLOAD: u8 = 0x55;
 
 /// Parameters of the generator. The same values give the same frames.
@@ -42,7 +44,7 @@ pub struct Generator<'a> {
     pub sizes: &'a [u32],
     /// Distinct 5-tuples; each is used at least once.
     pub flows: u32,
-    /// Seed of servers, ports and the order of the flows.
+    /// Random seed for servers, ports and the order of the flows.
     pub seed: u64,
 }
 
@@ -57,7 +59,7 @@ pub enum GeneratorError {
     FrameSize {
         /// The size in bytes.
         bytes: u32,
-        /// Largest frame a buffer holds.
+        /// Largest frame that fits into a buffer.
         max: u32,
     },
     /// One frame of each flow takes more than [`MAX_TRAFFIC_BYTES`].
@@ -88,7 +90,7 @@ impl std::error::Error for GeneratorError {}
 impl Generator<'_> {
     /// Generates frames and passes each to `keep`: complete rotations of the sizes, at least one
     /// frame of each flow and at least 4096 frames. Flows alternate, in a new random order in each
-    /// rotation.
+    /// pass over the flows.
     pub fn generate(
         &self,
         buffer_bytes: u32,
@@ -110,7 +112,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Number of frames; checks the parameters.
+    /// Checks the parameters and returns the number of frames.
     fn packets(&self, buffer_bytes: u32) -> Result<u64, GeneratorError> {
         let max = buffer_bytes.min(MAX_BUFFER_BYTES as u32);
         if self.flows == 0 {
@@ -131,9 +133,9 @@ impl Generator<'_> {
         Ok(rounds * round)
     }
 
-    /// Flows of one host differ in the client port: the `n`th uses the `n`th port after the first.
-    /// There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES` flows, 1561 for each of 1024 hosts,
-    /// so no host runs out of its 8192 ports.
+    /// Builds a frame of a flow. Flows of the same host differ in the client port: the `n`th flow
+    /// uses the `n`th port after the first. There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES`
+    /// flows, 1561 for each of 1024 hosts, so no host runs out of its 8192 ports.
     fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);
@@ -160,7 +162,7 @@ struct Tuple {
 }
 
 impl Tuple {
-    /// Appends Ethernet, IPv4 and UDP headers of a frame of `bytes` bytes, checksums 0.
+    /// Appends Ethernet, IPv4 and UDP headers for a frame of `bytes` bytes, with zero checksums.
     fn headers(&self, bytes: usize, frame: &mut Vec<u8>) {
         let ip_bytes = (bytes - ETHERNET_BYTES) as u16;
         let udp_bytes = ip_bytes - IPV4_BYTES as u16;
@@ -168,7 +170,7 @@ impl Tuple {
         frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         frame.extend([0x45, 0]);
         frame.extend(ip_bytes.to_be_bytes());
-        // No identification, as the packet must not be fragmented (RFC 6864); TTL 64; UDP.
+        // No identification, since the packet must not be fragmented (RFC 6864); TTL 64; UDP.
         frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(self.client.to_be_bytes());
         frame.extend(self.server.to_be_bytes());
@@ -184,9 +186,9 @@ fn seal(frame: &mut [u8]) {
     let (ip, udp) = frame[ETHERNET_BYTES..].split_at_mut(IPV4_BYTES);
     let header_sum = !folded(word_sum(ip));
     ip[10..12].copy_from_slice(&header_sum.to_be_bytes());
-    // Pseudo header: addresses, protocol, length of the datagram.
+    // Pseudo-header: addresses, protocol, datagram length.
     let pseudo = word_sum(&ip[12..20]) + 17 + udp.len() as u64;
-    // A sum of 0 would mean that there is none; all ones is the same number (RFC 768).
+    // A checksum of 0 would mean that there is no checksum; all ones is the same number (RFC 768).
     let datagram_sum = match !folded(pseudo + word_sum(udp)) {
         0 => u16::MAX,
         sum => sum,
@@ -194,13 +196,14 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// Sum of 16-bit words, with an odd last byte padded with 0. A frame is far too short to overflow.
+/// Returns the sum of 16-bit words, with an odd last byte padded with 0. A frame is far too short
+/// for the sum to overflow.
 fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
     bytes.chunks(2).map(word).sum()
 }
 
-/// Folds `sum` to a ones' complement sum of 16 bits.
+/// Folds `sum` to a 16-bit ones' complement sum.
 fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -208,7 +211,7 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Fisher-Yates shuffle. The modulo bias is below 2^-32: the list has at most 2^32 entries.
+/// Does a Fisher-Yates shuffle. The modulo bias is below 2^-32: the list has at most 2^32 entries.
 fn shuffle(list: &mut [u32], random: &mut Random) {
     for last in (1..list.len()).rev() {
         list.swap(last, (random.next() % (last as u64 + 1)) as usize);
@@ -227,7 +230,7 @@ mod tests {
         frames
     }
 
-    /// RFC 1071 word by word, with immediate end-around carry.
+    /// Computes the RFC 1071 sum word by word, with immediate end-around carry.
     fn plain_sum(bytes: impl Iterator<Item = u8>) -> u16 {
         let bytes: Vec<u8> = bytes.collect();
         let mut sum = 0u16;
@@ -284,7 +287,8 @@ mod tests {
         tuple.headers(44, &mut frame);
         frame.extend([0, 0]);
         seal(&mut frame);
-        // The payload word that brings the sum to all ones is the checksum without it.
+        // The payload word that brings the sum to all ones is the checksum of the frame without
+        // that word.
         let missing = [frame[40], frame[41]];
         frame[24..26].fill(0);
         frame[40..42].fill(0);

@@ -25,39 +25,39 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The path. Its own mapping and options are only defaults of this job.
+    /// The path. Its own mapping and options are only defaults for this job.
     pub path: &'a Path,
-    /// The kinds of stage the path may name.
+    /// The kinds of stage that the path may name.
     pub kinds: &'a [StageKind],
     /// The packets.
     pub traffic: &'a Traffic,
-    /// Assignment of stages to workers; by default the path's.
+    /// Assignment of stages to workers; by default that of the path.
     pub mapping: &'a Mapping,
     /// One CPU per worker, in order of segment, then replica.
     pub cpus: &'a [u32],
-    /// Run options; by default from the path.
+    /// Run options; by default those of the path.
     pub options: RunOptions,
     /// Let workers share CPUs: they yield while they wait.
     pub oversubscribe: bool,
-    /// Offer only this number of frames per queue, in a loop: all data that stages look up is then
-    /// in L1.
+    /// Offer only this number of frames per queue, in a loop, so that all data the stages look up
+    /// is in L1.
     pub confine: Option<usize>,
-    /// Recount the bytes after every stage rather than trusting the stages' accounts.
+    /// Recount the bytes after every stage instead of trusting the stages' accounts.
     pub audit: bool,
-    /// Checksum and copy for all workers; by default the best of each on this CPU.
+    /// Checksum and copy kernels for all workers; by default the best variant of each on this CPU.
     pub kernels: Kernels,
-    /// Log the kernel calls of a sample of iterations and replay them at the end, which gives their
-    /// share in each stage: takes some 50 ms more per stage with calls. Disabled where workers
-    /// share CPUs, since they would disturb each other.
+    /// Log the kernel calls in a sample of iterations and replay them at the end, to find their
+    /// share of each stage; takes some 50 ms more per stage with calls. Disabled if workers share
+    /// CPUs, since they would disturb each other.
     pub replay: bool,
-    /// Hardware events to count around the stages, in a sample of iterations. Disabled where
-    /// workers share CPUs, like replayed calls.
+    /// Hardware events to count around the stages, in a sample of iterations. Disabled if workers
+    /// share CPUs, as for replayed calls.
     pub counting: Option<&'a Counting>,
 }
 
 impl<'a> Job<'a> {
-    /// `path` with its own mapping and options, one of `cpus` per worker; nothing is audited,
-    /// replayed or counted.
+    /// Creates a job for `path` with the path's mapping and options and one of `cpus` per worker;
+    /// nothing is audited, replayed or counted.
     pub fn new(
         path: &'a Path,
         kinds: &'a [StageKind],
@@ -85,7 +85,7 @@ impl<'a> Job<'a> {
         self.replay && !self.oversubscribe
     }
 
-    /// The kernels for one stage of one worker.
+    /// Returns the kernels for one stage of one worker.
     pub(crate) fn stage_kernels(&self) -> StageKernels {
         match self.replays() {
             true => StageKernels::logging(self.kernels),
@@ -103,7 +103,7 @@ pub struct Outcome {
     pub kept: Kept,
 }
 
-/// The steering required by the stages of a path, in order.
+/// Returns the steering that the stages of a path require, in order.
 ///
 /// # Errors
 /// If a stage is unknown or refuses its parameters.

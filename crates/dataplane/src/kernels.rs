@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels as called by one stage, with a log of its calls.
+//! The kernels that one stage calls, with a log of the calls.
 //!
-//! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, and so do two
-//! reads of the counter. Calls are therefore logged in a random sample of iterations, and replayed
-//! after the run (see `replay`). Iterations whose stages are timed are never logged: logging adds
-//! nothing to the service time of a stage, and affects one iteration of 64 of a worker.
+//! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, as do two reads of
+//! the timestamp counter. Calls are therefore logged in a random sample of iterations and replayed
+//! after the run (see `replay`). Iterations whose stages are timed are never logged, so logging
+//! adds nothing to a stage's service time. It affects one in 64 of a worker's iterations.
 //!
-//! Inline sums of headers (`linerate_kernels::checksum::header`) are not calls and not logged.
+//! Inline header checksums (`linerate_kernels::checksum::header`) are not calls and are not logged.
 
 use linerate_kernels::{Kernel, Kernels, Sum};
 
@@ -19,9 +19,9 @@ const LOGGED: usize = 1 << 14;
 pub(crate) struct Call {
     pub(crate) bytes: u32,
     pub(crate) kernel: Kernel,
-    /// Address of the source modulo 64; 0 without a source.
+    /// Address of the source modulo 64; 0 if there is no source.
     pub(crate) src: u8,
-    /// Address of the destination modulo 64; 0 without a destination.
+    /// Address of the destination modulo 64; 0 if there is no destination.
     pub(crate) dst: u8,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct CallTotal {
     pub(crate) bytes: u64,
 }
 
-/// The kernels a stage calls. One per stage and worker.
+/// The kernels that a stage calls. One instance per stage and worker.
 ///
-/// Allocates a log only if the run requests one.
+/// Has a log only if the run requests one.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
@@ -44,19 +44,19 @@ pub struct StageKernels {
 }
 
 impl Default for StageKernels {
-    /// The best variant of each kernel on this CPU.
+    /// Selects the best variant of each kernel on this CPU.
     fn default() -> Self {
         Self::new(Kernels::selected())
     }
 }
 
 impl StageKernels {
-    /// These kernels without logging.
+    /// Uses these kernels without logging.
     pub fn new(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: None }
     }
 
-    /// These kernels with a log, allocated here.
+    /// Uses these kernels with a log, which is allocated here.
     pub(crate) fn logging(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
@@ -82,7 +82,7 @@ impl StageKernels {
         self.kernels.copy(dst, src);
     }
 
-    /// Copies `src` to `dst` and adds its checksum to `sum`.
+    /// Copies `src` to `dst` and adds the checksum of the bytes to `sum`.
     ///
     /// # Panics
     /// If their lengths differ.
@@ -113,8 +113,8 @@ impl StageKernels {
         }
     }
 
-    /// Starts logging until [`StageKernels::end_turn`]. `given`: packets passed to the stage so
-    /// far.
+    /// Logs calls until [`StageKernels::end_turn`]. `given` is the number of packets passed to the
+    /// stage so far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
             log.begin_turn(given);
@@ -135,17 +135,17 @@ impl StageKernels {
         &self.kernels
     }
 
-    /// Packets of the stage in the logged iterations.
+    /// Returns the number of packets passed to the stage in the logged iterations.
     pub(crate) fn logged_packets(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
 
-    /// Logged calls of `kernel`.
+    /// Returns the total of the logged calls of `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
 
-    /// The logged calls of `kernel`, in stretches of consecutive calls.
+    /// Returns the logged calls of `kernel`, in stretches of consecutive calls.
     pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
         let all = self.log.iter().flat_map(|log| &log.calls);
         all.filter(|call| call.kernel == kernel).copied().collect()
@@ -160,7 +160,7 @@ impl StageKernels {
 /// a call:        count it; if the turn is kept, write it over what stood at the place, place + 1
 /// ```
 ///
-/// Iterations are kept as a whole, but a later one may overwrite part of them.
+/// Each iteration is kept as a whole, but later ones may overwrite part of it.
 #[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,
@@ -175,7 +175,7 @@ struct Log {
 }
 
 impl Log {
-    /// An empty, fully allocated log; every log draws the same numbers.
+    /// Creates an empty, fully allocated log; every log draws the same random numbers.
     fn new() -> Self {
         Self {
             calls: Vec::with_capacity(LOGGED),
@@ -216,7 +216,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// An iteration of `calls` calls whose lengths identify iteration and call.
+    /// Logs an iteration of `calls` calls, whose lengths identify iteration and call.
     fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, bytes: &[u8]) {
         kernels.begin_turn(7 * turn as u64);
         for call in 0..calls {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lays out a path: creates the workers of a mapping and everything between them.
+//! Lays out a path: creates a mapping's workers and everything between them.
 //!
-//! Layout of a mapping with segments of `r0, r1, ...` replicas:
+//! The layout for a mapping whose segments have `r0, r1, ...` replicas:
 //!
 //! ```text
 //! source queue 0 .. r0-1 -> workers of segment 0 -> r0 x r1 rings -> workers of segment 1 -> ...
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A packet of bucket `b` goes to replica `table_k[b]` of segment `k`; the tables balance the
-//! packets of the traffic, so no dispatcher is needed. Buffers belong to the source queue that
-//! fills them and return to it over rings too: every buffer has one owner at any time.
+//! traffic's packets, so no dispatcher is needed. Buffers belong to the source queue that fills
+//! them and return to it over rings as well: every buffer has exactly one owner at any time.
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Data shared and borrowed by the workers of a run, which it outlives.
+/// Data that the workers of a run share and borrow. It outlives the workers.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
@@ -67,7 +67,7 @@ impl Ground {
     }
 }
 
-/// Timing of a run: tick rate, and due times of frames.
+/// Timing of a run: tick rate, and due times of the frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
     /// `None` if packets arrive as fast as they are accepted.
@@ -75,13 +75,13 @@ pub(crate) struct Pace<'g> {
     pub(crate) ticks_per_s: f64,
 }
 
-/// A worker before it runs, and its place.
+/// A worker that has not started yet, and its place.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
 /// Creates the workers and everything between them.
 ///
 /// # Errors
-/// If a stage is unknown or cannot be made.
+/// If a stage is unknown or cannot be built.
 pub(crate) fn lay_out<'g>(
     job: &Job<'g>,
     ground: &'g mut Ground,
@@ -153,7 +153,7 @@ fn workers<'g>(
     Ok(workers)
 }
 
-/// The workers of a job, in order of segment, then replica.
+/// Returns the places of a job's workers, in order of segment, then replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.workers(), "one processor per worker");
     let burst = job.options.burst as usize;
@@ -165,16 +165,16 @@ fn places(job: &Job<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// Number of buffers of one source queue: enough to fill one ring to each later worker and to keep
-/// two bursts on every worker. With fewer, the source would wait for buffers before the rings are
-/// full.
+/// Returns the number of buffers for one source queue: enough to fill one ring to each later worker
+/// and to keep two bursts on every worker. With fewer, the source would wait for buffers before the
+/// rings are full.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let workers = mapping.workers();
     let later = workers - mapping.segments[0].replicas as usize;
     later * options.ring as usize + 2 * MAX_BURST * workers
 }
 
-/// Bytes of all buffers of a run.
+/// Returns the total size of a run's buffers, in bytes.
 pub fn buffers_bytes(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
     let queues = u64::from(mapping.segments[0].replicas);
     queues * slots(mapping, options) as u64 * Pool::stride(buffer(path)) as u64
@@ -184,7 +184,7 @@ fn buffer(path: &Path) -> usize {
     path.source.buffer_bytes() as usize
 }
 
-/// The frames of one source queue, in order.
+/// Returns the frames of one source queue, in order.
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
@@ -223,7 +223,7 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
 type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
 type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
 
-/// The rings between the workers: output and input rings of each worker.
+/// Creates the rings between the workers: the output and input rings of each worker.
 fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
     let capacity = job.options.ring as usize;
     let mut outlets: Outlets<'_> = places.iter().map(|_| Vec::new()).collect();
@@ -244,8 +244,8 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
 type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
 type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 
-/// The buffer return rings: one from each later worker to every source queue, and for each queue
-/// the ends.
+/// Creates the buffer return rings: one from each later worker to every source queue, and each
+/// queue's ends of them.
 fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
     let capacity = slots(job.mapping, &job.options).next_power_of_two();

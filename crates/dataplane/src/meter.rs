@@ -4,18 +4,19 @@
 //! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
 //! moved packets is *busy*, one that found none is *starved*, and waiting at a full ring is
 //! *blocked*. An iteration far longer than usual reveals that the worker was not running: the
-//! excess is *lost*. The meter never reads the wall clock; the report compares the sum with it.
+//! excess is *lost*. The meter never reads the wall clock; the report compares the sum of these
+//! times with it.
 //!
-//! In one iteration of sixteen, picked at random to avoid aliasing with a periodic load, the
-//! counter is also read between the stages. Stage times therefore come from a sample, the times of
-//! the worker from every iteration. In one iteration of 64, disjoint from these, the stages log
-//! their kernel calls. In others still, hardware events are counted ([`crate::counting`]).
+//! In one iteration in sixteen, picked at random to avoid aliasing with a periodic load, the
+//! counter is also read between the stages. Stage times therefore come from a sample, the worker's
+//! times from every iteration. In one iteration in 64, disjoint from these, the stages log their
+//! kernel calls. In others again, hardware events are counted ([`crate::counting`]).
 //!
-//! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window the meter queries
+//! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window, the meter queries
 //! the kernel for preemptions of the thread; estimates use only clean windows.
 //!
-//! With `ON` false everything here compiles to nothing: the baseline for the overhead of the
-//! profile.
+//! With `ON` false, everything here compiles to nothing: the baseline for the overhead of
+//! profiling.
 
 mod clock;
 mod readings;
@@ -30,18 +31,20 @@ pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
 /// Gap between two counter reads above which the worker was off the CPU rather than waiting. A poll
-/// takes well under 1 us; the shortest time slice of a scheduler is longer.
+/// takes well under 1 us; a scheduler's shortest time slice is longer than this gap.
 const AWAY_NS: u64 = 10_000;
 
-/// Multiple of the usual duration above which an iteration with packets counts as interrupted ...
+/// Multiple of the usual duration above which an iteration with packets counts as interrupted; see
+/// `account_busy`.
 const AWAY_FACTOR: u64 = 4;
 
 /// Sampling interval in iterations. A sampled iteration reads the counter once per part (25 ticks
-/// each where measured), which at 16 is 0.2 % of an iteration of 32 packets on the edge path.
+/// each where measured); at an interval of 16, that is 0.2 % of an iteration with 32 packets on the
+/// edge path.
 const SAMPLED: u32 = 16;
 
 /// Logging interval in iterations: a multiple of [`SAMPLED`], so that the same random number
-/// chooses either, and never both.
+/// selects one or the other, never both.
 const LOGGED: u32 = 64;
 
 /// The measured part of a run, in ticks.
@@ -52,7 +55,7 @@ pub(crate) struct Span {
     pub(crate) ticks_per_s: f64,
 }
 
-/// Maximum latency that is distinguished, in ticks: minutes, on any counter.
+/// Maximum latency recorded, in ticks: minutes, for any timestamp counter.
 const LATENCY_TICKS_MAX: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +71,11 @@ pub(crate) struct Setup {
     pub(crate) span: Span,
     /// Parts of the worker: head, stages, tail.
     pub(crate) parts: usize,
-    /// Seed of the random choice of iterations.
+    /// Seed for the random choice of iterations.
     pub(crate) seed: u32,
-    /// The worker yields its CPU while it waits, so a long absence is not lost time.
+    /// Whether the worker yields its CPU while it waits, so that a long absence is not lost time.
     pub(crate) yields: bool,
-    /// Calls are logged in some iterations.
+    /// Whether calls are logged in some iterations.
     pub(crate) logs: bool,
     /// The worker's counters, if any.
     pub(crate) counter: Option<TurnCounter>,
@@ -85,7 +88,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     phase: Phase,
     window_ticks: u64,
     away_ticks: u64,
-    /// The last timestamp: start of the current iteration.
+    /// The last timestamp: the start of the current iteration.
     last: u64,
     /// Usual busy ticks per packet, times 16.
     usual_x16: u64,
@@ -98,7 +101,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     /// The worker's counters, and whether this iteration is counted.
     counter: Option<Box<TurnCounter>>,
     counting: bool,
-    /// Part of the current window was lost.
+    /// Whether part of the current window was lost.
     interrupted: bool,
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
@@ -106,7 +109,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     account: Account,
     window: Window,
     window_start: u64,
-    /// End of the current window or of the time before the first.
+    /// End of the current window, or of the time before the first window.
     boundary: u64,
     stride: u64,
     marks: [u64; MAX_PARTS + 1],
@@ -117,7 +120,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
 }
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// A meter on `clock`. Allocates all its memory here.
+    /// Creates a meter on `clock`. Allocates all of the meter's memory.
     pub(crate) fn new(clock: C, setup: Setup) -> Self {
         let Setup { span, parts, seed, yields, logs, counter } = setup;
         assert!(parts <= MAX_PARTS, "a worker of {parts} parts");
@@ -159,21 +162,21 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Starts the first iteration: earlier work is not counted.
+    /// Starts the first iteration; earlier work is not counted.
     pub(crate) fn begin(&mut self) {
         if ON {
             self.turn_over(self.clock.ticks());
         }
     }
 
-    /// The last timestamp: the current time to within an iteration, for free.
+    /// Returns the last timestamp: the current time to within one iteration, at no cost.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether measuring has begun (0) or ended (1) since the last call: the time to note running
-    /// totals.
+    /// Whether the measurement has begun (0) or ended (1) since the last call, so that running
+    /// totals must be recorded now.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
@@ -197,7 +200,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         if !ON {
             return;
         }
-        // xorshift32 (Marsaglia, 2003): three shifts, less than a library's generator takes.
+        // xorshift32 (Marsaglia, 2003): three shifts, cheaper than a library's generator.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;
@@ -214,7 +217,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Ends part `part` of the iteration, which processed `packets` packets.
+    /// Ends part number `part` of the iteration; that part processed `packets` packets.
     #[inline]
     pub(crate) fn mark(&mut self, part: usize, packets: usize) {
         if ON && self.sampling {
@@ -228,7 +231,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// A poll of the source or ring found nothing.
+    /// Records that a poll of the source or ring found nothing.
     #[inline]
     pub(crate) fn starved(&mut self) {
         if ON {
@@ -241,8 +244,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The worker found no room and will retry. May be called within an iteration with packets, or
-    /// instead of one.
+    /// Records that the worker found no room and will retry. May be called within an iteration with
+    /// packets, or instead of one.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {
@@ -260,7 +263,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         now
     }
 
-    /// The iteration could not start for lack of buffers.
+    /// Records that the iteration could not start for lack of buffers.
     #[inline]
     pub(crate) fn blocked(&mut self) {
         if ON {
@@ -287,7 +290,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Ends an iteration with `packets` input packets.
+    /// Ends an iteration that had `packets` input packets.
     #[inline]
     pub(crate) fn worked(&mut self, packets: usize, work: Work) {
         if ON {
@@ -307,8 +310,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     }
 
     /// Splits an iteration with packets into busy and lost time. It counts as interrupted if it
-    /// exceeds [`AWAY_FACTOR`] times the usual plus counter reads by more than [`AWAY_NS`]; then
-    /// the usual is busy, and the rest lost.
+    /// exceeds the sum of [`AWAY_FACTOR`] times the usual time and the time for counter reads by
+    /// more than [`AWAY_NS`]; the usual time is then busy, and the rest lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
@@ -320,10 +323,11 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // Should the work have become dearer for good, this is soon the usual.
+            // If the work has become permanently more expensive, the usual time soon catches up.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
-            // Exponential mean over 16 sampled iterations; a division in each would cost too much.
+            // Exponential moving average over 16 sampled iterations; a division in every iteration
+            // would cost too much.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
             self.usual_x16 = (before * 15 + x16) / 16;
@@ -342,7 +346,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Part of a counted iteration spent reading the counters.
+    /// Returns the part of a counted iteration spent reading the counters.
     #[inline]
     fn counting_ticks(&self) -> u64 {
         match &self.counter {
@@ -358,7 +362,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Adds the marks of a sampled iteration to the sums of the window. Only the last part can wait
+    /// Adds the marks of a sampled iteration to the window's sums. Only the last part can wait
     /// within an iteration.
     #[inline(never)]
     fn gather_marks(&mut self, waited: u64) {
@@ -370,19 +374,19 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The current time: when a burst reaches the sink, or a worker begins to wait.
+    /// Returns the current time, for when a burst reaches the sink or a worker begins to wait.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }
     }
 
-    /// The clock, for users that need the time with or without a profile.
+    /// Returns the clock, for callers that need the time with or without a profile.
     #[inline]
     pub(crate) fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Records a packet timed at the source that reached the sink.
+    /// Records that a packet timed at the source has reached the sink.
     #[inline]
     pub(crate) fn arrived(&mut self, born_ticks: u64, now: u64) {
         if !ON || self.phase != Phase::During || born_ticks < self.span.start {
@@ -394,7 +398,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Readings of the meter after the worker has ended.
+    /// Returns the meter's readings after the worker has ended.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
             self.close_window(self.clock.ticks(), Account::now(&self.clock));

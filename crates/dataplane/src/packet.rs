@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet: the handle of a preallocated buffer.
 //!
-//! A buffer is a cache line of metadata followed by room for the frame. Buffers are in a [`Pool`];
+//! A buffer is a cache line of metadata followed by room for the frame. Buffers live in a [`Pool`];
 //! a [`Packet`] is the only handle to its buffer, so its holder may read and write without locks,
-//! on any worker. A packet that is dropped without being released is lost to its pool until the
-//! pool itself goes; that is a leak of one buffer, never a dangling handle.
+//! on any worker. If a packet is dropped without being released, its buffer is lost to the pool
+//! until the pool itself is dropped: a leak of one buffer, never a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
 
@@ -12,7 +12,7 @@ use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Headroom before a frame for prepended headers (GRE over IPv6 needs 48).
+/// Headroom before a frame, in bytes, for prepended headers (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
 /// IP fragmentation state of a packet.
@@ -21,7 +21,7 @@ pub enum Fragment {
     /// Not a fragment.
     #[default]
     Whole,
-    /// The fragment with offset 0: its transport header is present, its payload is incomplete.
+    /// The fragment with offset 0: its transport header is present but its payload is incomplete.
     First,
     /// Any other fragment: no transport header.
     Later,
@@ -34,7 +34,7 @@ pub struct Layers {
     pub l3: u16,
     /// Offset after the IP header and its extension headers.
     pub l4: u16,
-    /// Offset after the IP packet, by its total length field; link-layer padding follows.
+    /// Offset after the IP packet, according to its total length field; link-layer padding follows.
     pub l3_end: u16,
     /// 4 or 6; 0 for an unparsed frame.
     pub ip_version: u8,
@@ -44,14 +44,14 @@ pub struct Layers {
     pub fragment: Fragment,
 }
 
-/// Metadata of a packet, for stages to read and write.
+/// Packet metadata that stages may read and write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta {
     /// Position in the source's sequence, from 0.
     pub position: u64,
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Timestamp counter when the source delivered the packet; 0 if not sampled.
+    /// Timestamp counter at the time the source delivered the packet; 0 if not sampled.
     pub born_ticks: u64,
     /// Offsets of the headers, once parsed.
     pub layers: Layers,
@@ -59,8 +59,8 @@ pub struct Meta {
     pub bucket: u8,
 }
 
-/// The cache line before a frame: metadata of the packet, and location of the frame. The location
-/// is not accessible through a [`Meta`], which may be copied between buffers of any size.
+/// The cache line before a frame: the packet's metadata and the location of the frame. The location
+/// is not part of [`Meta`], which may be copied between buffers of any size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
@@ -69,7 +69,7 @@ pub(crate) struct Line {
     start: u16,
     /// Length of the frame.
     bytes: u16,
-    /// Size of the buffer after this line; `start + bytes <= room` always.
+    /// Size of the buffer after this line; `start + bytes <= room` always holds.
     room: u16,
     /// The source queue that owns the buffer.
     home: u16,
@@ -78,7 +78,7 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
-    /// The line of an empty packet.
+    /// Creates the line of an empty packet.
     pub(crate) fn new(room: u16, home: u16) -> Self {
         Self { meta: Meta::default(), start: 0, bytes: 0, room, home }
     }
@@ -95,7 +95,7 @@ pub struct Packet<'p> {
 unsafe impl Send for Packet<'_> {}
 
 impl Packet<'_> {
-    /// A handle to the buffer at `slot`.
+    /// Creates a handle to the buffer at `slot`.
     ///
     /// # Safety
     /// `slot` points to an initialised `Line` followed by `room` initialised bytes, all valid for
@@ -136,7 +136,7 @@ impl Packet<'_> {
 
     #[inline]
     fn frame(&self, start: usize) -> *mut u8 {
-        // SAFETY: `start` is at most `room`, which every method that moves it upholds, and `room`
+        // SAFETY: `start` is at most `room`, as upheld by every method that changes it, and `room`
         // bytes follow the line in the same allocation (contract of `from_slot`).
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
@@ -145,7 +145,7 @@ impl Packet<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let line = self.line();
-        // SAFETY: `start + bytes <= room`, upheld by every method that moves either, and the
+        // SAFETY: `start + bytes <= room`, as upheld by every method that changes either, and the
         // handle is the only one.
         unsafe {
             std::slice::from_raw_parts(self.frame(line.start.into()), usize::from(line.bytes))
@@ -166,11 +166,11 @@ impl Packet<'_> {
         self.line().bytes.into()
     }
 
-    /// Replaces the packet by an unparsed frame of `bytes` bytes after the full headroom; the
+    /// Replaces the packet with an unparsed frame of `bytes` bytes after the full headroom; the
     /// caller writes the frame. This bypasses the account of a stage: it is for sources that fill a
     /// buffer.
     ///
-    /// Returns `None`, and changes nothing, when the buffer is too small.
+    /// Returns `None`, and changes nothing, if the buffer is too small.
     #[inline]
     pub fn renew(&mut self, bytes: usize) -> Option<&mut [u8]> {
         if bytes > usize::from(self.line().room) - HEADROOM_BYTES {
@@ -183,7 +183,7 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// [`Packet::renew`] with a copy of `frame`; `false` when the buffer is too small.
+    /// Does [`Packet::renew`] with a copy of `frame`; returns `false` if the buffer is too small.
     #[inline]
     pub fn fill(&mut self, frame: &[u8]) -> bool {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
@@ -206,7 +206,7 @@ impl Packet<'_> {
 
     /// Removes `bytes` bytes from the front of the frame. Offsets in [`Layers`] are not adjusted.
     ///
-    /// Returns `false`, and changes nothing, when the frame is shorter.
+    /// Returns `false`, and changes nothing, if the frame is shorter.
     #[inline]
     pub fn trim_front(&mut self, bytes: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
@@ -219,7 +219,7 @@ impl Packet<'_> {
         true
     }
 
-    /// Truncates the frame to `bytes` bytes; does nothing if it is not longer.
+    /// Truncates the frame to `bytes` bytes if it is longer.
     #[inline]
     pub fn truncate(&mut self, bytes: usize, account: &mut Account) {
         let line = self.line_mut();
@@ -229,15 +229,16 @@ impl Packet<'_> {
         }
     }
 
-    /// Maximum frame length for [`Packet::resize`].
+    /// Returns the maximum frame length for [`Packet::resize`].
     #[inline]
     pub fn capacity(&self) -> usize {
         usize::from(self.line().room - self.line().start)
     }
 
-    /// Resizes the frame at its end to `bytes` bytes; added bytes are unspecified.
+    /// Resizes the frame to `bytes` bytes by moving its end; the content of added bytes is
+    /// unspecified.
     ///
-    /// Returns `None`, and changes nothing, when the buffer has no room for as many.
+    /// Returns `None`, and changes nothing, if the buffer has no room for them.
     #[inline]
     pub fn resize(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         if bytes > self.capacity() {
@@ -259,7 +260,7 @@ impl Packet<'_> {
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let line = self.slot.as_ptr().cast::<i8>();
-            // SAFETY: prefetching has no effect on memory whatever the address.
+            // SAFETY: prefetching does not affect memory contents, whatever the address.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(line);
                 _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(64 + HEADROOM_BYTES));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads parameters of stages and sources: typed values from validated ones, addresses from
+//! Reads parameters of stages and sources: typed values from validated parameters, addresses from
 //! strings.
 //!
-//! The checker of the path validates presence and range.
+//! The path checker validates presence and range.
 
 use crate::stage::BuildError;
 use linerate_path::model::{Params, Value};
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         if self.0.contains_key(name) { self.integer(name).map(Some) } else { Ok(None) }
     }
 
-    /// A number; 0 if the parameter is absent.
+    /// Reads a number; 0 if the parameter is absent.
     ///
     /// # Errors
     /// If the parameter is of another type.
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of strings.
+    /// Reads a list of strings.
     ///
     /// # Errors
     /// If the parameter is missing or of another type.
@@ -90,12 +90,12 @@ impl<'a> Reader<'a> {
     /// A parsed string.
     ///
     /// # Errors
-    /// As [`Reader::text`], or the reason of the text's own parser.
+    /// As [`Reader::text`], or the reason given by the parser for the text.
     pub fn parsed<T: FromStr<Err = String>>(self, name: &'static str) -> Result<T, BuildError> {
         self.text(name)?.parse().map_err(|message| fail(name, message))
     }
 
-    /// Like [`Reader::parsed`], but an empty string means none.
+    /// Like [`Reader::parsed`], but an empty string means no value.
     ///
     /// # Errors
     /// As [`Reader::parsed`].
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An error about the parameter `name`.
+/// Returns an error about the parameter `name`.
 pub fn fail(param: &'static str, message: String) -> BuildError {
     BuildError { param, index: None, message }
 }

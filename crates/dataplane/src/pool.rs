@@ -11,7 +11,7 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Maximum buffer size in bytes: offsets in a packet are 16 bits wide.
 pub const MAX_BUFFER_BYTES: usize = u16::MAX as usize - HEADROOM_BYTES;
 
-/// A pool of equal buffers.
+/// A pool of buffers of equal size.
 pub struct Pool {
     base: NonNull<u8>,
     layout: Layout,
@@ -37,32 +37,34 @@ impl Pool {
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        // Before the first touch, which is what gives each page its size. Small pages do as well.
+        // Before the first touch, since that determines the size of each page. Small pages also
+        // work.
         let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
-        // SAFETY: allocated with this size above.
+        // SAFETY: the memory was allocated with this size above.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
-    /// Distance between buffers for frames of up to `buffer_bytes` bytes: an odd number of cache
-    /// lines, so that the first lines of consecutive buffers fall into different cache sets.
+    /// Returns the distance between buffers for frames of up to `buffer_bytes` bytes: an odd number
+    /// of cache lines, so that the first lines of consecutive buffers fall into different cache
+    /// sets.
     pub(crate) fn stride(buffer_bytes: usize) -> usize {
         let lines = 1 + (HEADROOM_BYTES + buffer_bytes).div_ceil(LINE_BYTES);
         (lines | 1) * LINE_BYTES
     }
 
-    /// Size of the pool in bytes.
+    /// Returns the size of the pool in bytes.
     pub fn bytes(&self) -> usize {
         self.layout.size()
     }
 
-    /// The handles of all buffers, each of which returns to queue `home`. The exclusive borrow
+    /// Returns handles to all buffers, each of which returns to queue `home`. The exclusive borrow
     /// lasts as long as the handles, so no buffer is handed out twice or outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {
-                // SAFETY: `i < slots`, so the slot is within the allocation, aligned to a line
-                // since base and stride are.
+                // SAFETY: `i < slots`, so the slot is within the allocation, aligned to a cache
+                // line since base and stride are.
                 let slot = unsafe { self.base.add(i * self.stride).cast::<Line>() };
                 // SAFETY: `slot` is valid for writes; the bytes behind it are zeroed; slots do not
                 // overlap and each index is taken once, under an exclusive borrow of the pool.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of the kernel calls of a stage: replayed by the same worker after its run.
+//! Cost of a stage's kernel calls, replayed by the same worker after its run.
 //!
 //! ```text
 //! ROUNDS times:
@@ -10,12 +10,12 @@
 //!     ratio of variant <- (its ticks - empty) / (ticks of the one in use - empty)
 //! ```
 //!
-//! Lengths and offsets are those of the run, in its order, so branches are as hard to predict. The
-//! data are not: a burst's worth of buffers, used in rotation, stays in the cache. Calls that
-//! waited for memory in the run are therefore cheaper here, and calls overlapped with other work
-//! are more expensive.
+//! Lengths and offsets are those of the run, in the same order, so branches are just as hard to
+//! predict. The data differ: a burst's worth of buffers, used in rotation, stays in the cache.
+//! Calls that waited for memory in the run are therefore cheaper here, and calls that overlapped
+//! with other work are more expensive.
 //!
-//! Left out: what the calls cost in the caches of others, and inline sums of headers.
+//! Left out: the cache misses that the calls cause in other code, and inline header checksums.
 
 use crate::kernels::{Call, StageKernels};
 use linerate_kernels::{Kernel, Kernels, Sum, variants};
@@ -25,25 +25,26 @@ use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, ro
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Number of rounds. Each takes half a millisecond for variants that move 10 to 50 bytes per tick.
+/// Number of rounds. Each round takes half a millisecond with variants that move 10 to 50 bytes per
+/// tick.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch. Tens of microseconds: long compared with the counter's
-/// granularity, short compared with disturbances.
+/// Maximum number of calls per stretch, which then takes tens of microseconds: long compared with
+/// the counter's granularity, short compared with the time between disturbances.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Approximate maximum number of bytes per stretch.
 const STRETCH_BYTES: u64 = 1 << 20;
 
 /// Reciprocal of the untimed share at the start of a stretch: some processors take about 10 us to
-/// power up wide vector units, which a path that uses them continuously does not pay; and system
+/// power up wide vector units, a cost that a path using them continuously does not pay, and system
 /// calls leave predictors cold.
 const WARM_PART: usize = 4;
 
 /// Minimum number of calls worth timing.
 const CALLS_MIN: usize = 32;
 
-/// Longest replayed call; longer ones are replayed with this length.
+/// Maximum length of a replayed call; longer calls are replayed with this length.
 const BYTES_MAX: u32 = 1 << 20;
 
 /// One kernel of one stage.
@@ -51,18 +52,18 @@ const BYTES_MAX: u32 = 1 << 20;
 pub(crate) struct Replayed {
     pub(crate) kernel: Kernel,
     pub(crate) in_use: &'static str,
-    /// The variant that is selected on this machine.
+    /// The variant selected on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
-    /// Ticks of the variant in use; the reason if unknown.
+    /// Ticks per call for the variant in use, or the reason why they are unknown.
     pub(crate) ticks_per_call: Result<Estimate, String>,
     /// Time relative to the variant in use, for each variant that can run here.
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
 }
 
-/// Replays the logged calls of a stage; one entry per kernel called. `None` if no iteration with
-/// packets was logged. `burst`: packets per burst.
+/// Replays a stage's logged calls; returns one entry per kernel called. `None` if no iteration with
+/// packets was logged. `burst` is the number of packets per burst.
 pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>> {
     let packets = stage.logged_packets();
     if packets == 0 {
@@ -94,11 +95,11 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
     Some(replayed.collect())
 }
 
-/// A routine of a kernel, and its variant.
+/// A routine for a kernel, and its variant.
 type Routine = (&'static str, Kernels);
 
-/// The routines of a kernel that this CPU can run: the one in use first, without duplicates if
-/// several variants share one.
+/// Returns the routines for a kernel that this CPU can run: the one in use first, without
+/// duplicates if several variants share a routine.
 fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     let in_use = stage.kernels().origin(kernel);
     let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
@@ -107,19 +108,19 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     std::iter::once((in_use, *stage.kernels())).chain(others).collect()
 }
 
-/// Net ticks of each routine in each round.
+/// Net ticks for each routine in each round.
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// By routine, then round: ticks minus those of the empty loop; `None` if either was disturbed,
-    /// or nothing is left.
+    /// By routine, then round: ticks minus those of the empty loop; `None` if either was disturbed
+    /// or the difference is not positive.
     net: Vec<Vec<Option<f64>>>,
     /// Calls per round.
     calls: f64,
 }
 
 impl Rounds {
-    /// From the ticks of each routine and, last, of the empty loop.
+    /// Computes net ticks from the ticks of each routine and, last, of the empty loop.
     fn new(kernel: Kernel, routines: Vec<Routine>, samples: &Samples<f64>, calls: usize) -> Self {
         let empty = samples.each(routines.len());
         let net = |which: usize| {
@@ -133,13 +134,13 @@ impl Rounds {
         Self { kernel, routines, net, calls: calls as f64 }
     }
 
-    /// Ticks of the routine in use; `None` without a valid round.
+    /// Returns ticks per call for the routine in use; `None` without a valid round.
     fn ticks_per_call(&self) -> Option<Estimate> {
         let all: Vec<f64> = self.net[0].iter().flatten().map(|net| net / self.calls).collect();
         (!all.is_empty()).then(|| median_interval(&all, CONFIDENCE))
     }
 
-    /// Time relative to the routine in use, for every variant that can run here.
+    /// Returns the time relative to the routine in use, for every variant that can run here.
     fn ratios(&self) -> Vec<(&'static str, Estimate)> {
         let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
         let timed = supported.filter_map(|(name, kernels)| {
@@ -189,16 +190,17 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Maximum total size of the source buffers, except for one: less than half an L2.
+/// Maximum total size of the source buffers, except that there is always at least one: less than
+/// half an L2.
 const WARM_BYTES: usize = 256 << 10;
 
-/// Buffers for the calls: one to read and one to write for each packet of a burst.
+/// Buffers for the calls: for each packet of a burst, one to read and one to write.
 struct Scratch {
     from: Vec<u8>,
     to: Vec<u8>,
-    /// Offsets of the first buffers, which are aligned to 64.
+    /// Offsets of the first buffers, which are 64-byte aligned.
     first: [usize; 2],
-    /// Distance between buffers, and their total size.
+    /// Distance between buffers (`stride`), and their total size (`all`).
     stride: usize,
     all: usize,
     clock: Machine,
@@ -207,22 +209,24 @@ struct Scratch {
 impl Scratch {
     fn new(calls: &[Call], burst: usize, clock: Machine) -> Self {
         let longest = calls.iter().map(|call| call.bytes).max().unwrap_or(0).min(BYTES_MAX);
-        // An odd number of lines, as in a pool: first lines fall into different sets of the cache.
+        // An odd number of lines, as in a pool: the first lines fall into different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // Written with a nonzero value: pages that were never written all map to the same one.
+        // Filled with a nonzero value: pages that were never written all map to the same physical
+        // page.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // Half a page apart: a load waits for an earlier store to an address with the same last 12
-        // bits.
+        // Half a page apart: a load waits for an earlier store to an address with the same low 12
+        // bits (4K aliasing).
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];
         Self { from, to, first, stride, all, clock }
     }
 
-    /// Ticks of `one` for all of `calls`, after a lead-in of the first of them.
+    /// Returns the ticks that `one` takes for all of `calls`, after a lead-in with the first of
+    /// them.
     #[inline]
     fn timed(
         &mut self,
@@ -251,7 +255,7 @@ impl Scratch {
         window.keep(window.ticks as f64)
     }
 
-    /// Ticks of all `calls` of a kernel.
+    /// Returns the ticks for all `calls` of a kernel.
     fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
             Kernel::Checksum => self.timed(calls, |_, src| {
@@ -265,7 +269,7 @@ impl Scratch {
         }
     }
 
-    /// Ticks of iterating over `calls` without calling.
+    /// Returns the ticks for iterating over `calls` without making any call.
     fn empty(&mut self, calls: &[Call]) -> Result<f64, Dropped> {
         self.timed(calls, |dst, src| {
             black_box((dst.as_ptr(), src.as_ptr(), src.len()));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring between two workers: bounded, one producer, one consumer, no locks.
+//! The ring between two workers: bounded, single-producer, single-consumer, lock-free.
 //!
-//! A Lamport queue over free-running indices. The slots are an array whose length is a power of
+//! A Lamport queue with free-running indices. The slots are an array whose length is a power of
 //! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are
 //! inside and item `i` is in slot `i mod length`. Each side owns one index and caches the other; it
-//! refreshes the cached value only when that shows too little room, or too few items:
+//! refreshes the cached copy only when that shows too little room, or too few items:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)
@@ -15,10 +15,11 @@
 //!               copy min(avail, n) items from head; publish head
 //! ```
 //!
-//! The copies matter: without them every call moves the other side's cache line. A burst costs one
-//! publication whatever its size. Closing is one way: the producer closes, the consumer drains.
+//! The cached copies matter: without them, every call transfers the other side's cache line. A
+//! burst costs one publication, whatever its size. Closing is one-way: the producer closes, the
+//! consumer drains.
 //!
-//! It leaves out: waiting (a worker polls), more than one producer or consumer, growing.
+//! Left out: waiting (a worker polls), more than one producer or consumer, growing.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -40,7 +41,8 @@ struct Shared<T> {
 
 // SAFETY: a slot is accessed by one side at a time: by the producer while its index is in [tail,
 // head + length), by the consumer while it is in [head, tail); the index is published with Release
-// after the access and read with Acquire before the other side's (P1/C1, C2/P2 below).
+// after one side's access and read with Acquire before the other side's access (P1/C1, C2/P2
+// below).
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Drop for Shared<T> {
@@ -49,21 +51,21 @@ impl<T> Drop for Shared<T> {
         let mask = self.slots.len() - 1;
         for i in 0..tail.wrapping_sub(head) {
             let slot = &mut self.slots[head.wrapping_add(i) & mask];
-            // SAFETY: slots with indices in [head, tail) hold items; both sides are gone.
+            // SAFETY: slots with indices in [head, tail) hold items; both sides have been dropped.
             unsafe { slot.get_mut().assume_init_drop() }
         }
     }
 }
 
-/// Pointer to the slots: a copy on each side saves a dependent load.
+/// Pointer to the slots; a copy on each side saves a dependent load.
 struct Slots<T> {
     base: *mut T,
     mask: usize,
 }
 
 impl<T> Slots<T> {
-    /// The slots for `count` indices from `index`, as two runs: up to the end of the array, and
-    /// from its start. `count` is at most the length.
+    /// Returns the slots for `count` indices from `index`, as two runs: up to the end of the array,
+    /// and from its start. `count` is at most the length.
     #[inline]
     fn runs(&self, index: usize, count: usize) -> (*mut T, usize, *mut T, usize) {
         let first = index & self.mask;
@@ -72,8 +74,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The producer side. In its own cache lines: sharing a line with the consumer halved throughput or
-/// worse.
+/// The producer side. In its own cache lines: sharing a line with the consumer cut throughput by
+/// half or more.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -97,7 +99,7 @@ unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as for the producer.
 unsafe impl<T: Send> Send for Consumer<T> {}
 
-/// A ring of `capacity` items, a power of two.
+/// Creates a ring for `capacity` items, a power of two.
 ///
 /// # Panics
 /// If `capacity` is not a power of two.
@@ -118,8 +120,8 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: slots(), head: 0, cached_tail: 0, shared: consumers })
 }
 
-/// Moves `count` items in blocks of a fixed size, which become plain vector moves: for bursts this
-/// short, a call of a general copy would cost as much as the rest of the push.
+/// Moves `count` items in fixed-size blocks, which compile to plain vector moves: for bursts this
+/// short, calling a general copy would cost as much as the rest of the push.
 ///
 /// # Safety
 /// `from` holds `count` items, `to` has room for them, and the two do not overlap.
@@ -127,7 +129,7 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
     const BLOCK: usize = 8;
     let mut moved = 0;
-    // SAFETY: `moved` plus what is moved in one step never exceeds `count`.
+    // SAFETY: `moved` plus the items moved in one step never exceeds `count`.
     unsafe {
         while count - moved >= BLOCK {
             from.add(moved).copy_to_nonoverlapping(to.add(moved), BLOCK);
@@ -141,21 +143,21 @@ unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
 }
 
 impl<T: Send> Producer<T> {
-    /// Lower bound of free slots; exact if less than `wanted`.
+    /// Returns a lower bound on the number of free slots; exact if less than `wanted`.
     #[inline]
     fn room(&mut self, wanted: usize) -> usize {
         let length = self.slots.mask + 1;
         let mut room = length - self.tail.wrapping_sub(self.cached_head);
         if room < wanted {
-            // C2/P2: pairs with the Release in `pop_into`; what the consumer read out of the slots
-            // before it happened before what is written into them after this.
+            // C2/P2: pairs with the Release in `pop_into`; the consumer's reads of the slots before
+            // that Release happen before the writes to them after this Acquire.
             self.cached_head = self.shared.head.0.load(Ordering::Acquire);
             room = length - self.tail.wrapping_sub(self.cached_head);
         }
         room
     }
 
-    /// Pushes one item; returns it if there is no room.
+    /// Pushes one item; gives it back if there is no room.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.room(1) == 0 {
@@ -168,7 +170,8 @@ impl<T: Send> Producer<T> {
         Ok(())
     }
 
-    /// Pushes as many items from the front of `items` as there is room for; returns their number.
+    /// Pushes as many items from the front of `items` as there is room for; returns how many were
+    /// pushed.
     #[inline]
     pub fn push_from(&mut self, items: &mut Vec<T>) -> usize {
         let count = self.room(items.len()).min(items.len());
@@ -180,7 +183,8 @@ impl<T: Send> Producer<T> {
         let source = items.as_mut_ptr();
         // SAFETY: the `count` slots from `tail` belong to the producer and hold no items; `source`
         // holds `count + left` items. The first `count` are moved into the slots, the others to the
-        // front, and the length is set to them, so each item has one owner throughout.
+        // front, and the length is set to the number of the others, so each item has one owner
+        // throughout.
         unsafe {
             items.set_len(0);
             move_items(source, first, until_end);
@@ -199,19 +203,20 @@ impl<T: Send> Producer<T> {
     #[inline]
     fn publish(&mut self, count: usize) {
         self.tail = self.tail.wrapping_add(count);
-        // P1/C1: pairs with the Acquire in `available`: the items are written before they are seen.
+        // P1/C1: pairs with the Acquire in `available`: items are written before they become
+        // visible.
         self.shared.tail.0.store(self.tail, Ordering::Release);
     }
 
-    /// Closes the ring: nothing will be pushed any more.
+    /// Closes the ring: nothing more will be pushed.
     pub fn close(&mut self) {
-        // P3/C3: pairs with the Acquire in `is_finished`: all items are published before.
+        // P3/C3: pairs with the Acquire in `is_finished`: all items have been published before.
         self.shared.closed.store(true, Ordering::Release);
     }
 }
 
 impl<T: Send> Consumer<T> {
-    /// Lower bound of available items; exact if less than `wanted`.
+    /// Returns a lower bound on the number of available items; exact if less than `wanted`.
     #[inline]
     fn available(&mut self, wanted: usize) -> usize {
         let mut available = self.cached_tail.wrapping_sub(self.head);
@@ -236,8 +241,8 @@ impl<T: Send> Consumer<T> {
         Some(item)
     }
 
-    /// Pops up to `most` items and appends them to `items`; returns their number. Never makes
-    /// `items` grow beyond its capacity.
+    /// Pops up to `most` items and appends them to `items`; returns how many were popped. Never
+    /// makes `items` grow beyond its capacity.
     #[inline]
     pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
         let most = most.min(items.capacity() - items.len());
@@ -267,7 +272,7 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Current number of items; the producer may add some concurrently.
+    /// Returns the current number of items; the producer may add more concurrently.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
@@ -277,9 +282,9 @@ impl<T: Send> Consumer<T> {
         self.len() == 0
     }
 
-    /// Whether the producer has closed and everything has been popped.
+    /// Whether the producer has closed the ring and everything has been popped.
     pub fn is_finished(&self) -> bool {
-        // P3/C3: `closed` first; items pushed before it are then visible to `len`.
+        // P3/C3: `closed` is read first; items pushed before it was set are then visible to `len`.
         self.shared.closed.load(Ordering::Acquire) && self.is_empty()
     }
 }

@@ -11,21 +11,22 @@ use linerate_trial::Watch;
 
 /// Runs a job to its end, or until it is stopped.
 ///
-/// The calling thread sleeps meanwhile. Every thread the job needs is started and ended here.
+/// The calling thread sleeps during the run. All threads that the job needs start and end within
+/// this call.
 ///
 /// # Errors
-/// See [`RunError`]. A panic of a stage ends the run and is an error that carries the profile.
+/// See [`RunError`]. A panic in a stage ends the run and is an error that carries the profile.
 ///
 /// # Panics
-/// If `job.cpus` does not have one processor per worker of `job.mapping`, when a burst is not of
-/// 1 to [`MAX_BURST`](crate::burst::MAX_BURST) packets, or when the capacity of the rings is not a
-/// power of two.
+/// If `job.cpus` does not have one CPU per worker of `job.mapping`, if the burst size is not 1 to
+/// [`MAX_BURST`](crate::burst::MAX_BURST) packets, or if the capacity of the rings is not a power
+/// of two.
 pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
 
-/// Like [`run`], without the profile: for benches of the profiling overhead. The report's totals
-/// are right, everything else in it is empty. Not a feature of the crate, which would require
+/// Like [`run`], but without the profile: for benchmarks of the profiling overhead. The report's
+/// totals are correct; everything else in it is empty. Not a Cargo feature, which would require
 /// building this crate and its dependents twice.
 ///
 /// # Errors

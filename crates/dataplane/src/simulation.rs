@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Complete runs of one worker on a simulated clock, so that every figure of the profile can be
-//! computed: a tick is a nanosecond, each read of the clock takes some, a stage takes its
+//! Complete runs of one worker on a simulated clock, so that every figure in the profile can be
+//! computed in advance: a tick is a nanosecond, each clock read takes some ticks, a stage takes its
 //! configured time, and another thread preempts the worker at configured times.
 
 use crate::ended::Ended;
@@ -27,7 +27,7 @@ const READ: u64 = 50;
 /// Start of the measurement, in ticks.
 const START: u64 = 5_000_000;
 
-/// Ticks of a second.
+/// Ticks per second.
 const RATE: f64 = 1e9;
 
 /// Another thread that periodically takes the CPU.
@@ -37,7 +37,7 @@ struct Rival {
     takes: u64,
 }
 
-/// Time of the simulated worker; each test has its own, since tests run on separate threads.
+/// The simulated worker's time; each test has its own, since tests run on separate threads.
 #[derive(Clone, Copy, Default)]
 struct Time {
     now: u64,
@@ -53,7 +53,7 @@ thread_local! {
     };
 }
 
-/// Works for this number of ticks; a competing thread may preempt it.
+/// Works for this number of ticks; a competing thread may preempt the worker meanwhile.
 fn pass(ticks: u64) {
     let mut time = TIME.get();
     time.now += ticks;
@@ -66,7 +66,7 @@ fn pass(ticks: u64) {
     TIME.set(time);
 }
 
-/// The clock; it sets `stop` at the end of the run.
+/// The simulated clock; sets `stop` at the end of the run.
 struct Simulated<'a> {
     stop: &'a AtomicBool,
     end: u64,
@@ -108,7 +108,8 @@ impl Clock for Simulated<'_> {
     }
 }
 
-/// Takes `ticks` per packet before position `until`, ten times as many from there on.
+/// A stage that takes `ticks` per packet before position `until`, and ten times as many from there
+/// on.
 struct Take {
     ticks: u64,
     until: u64,
@@ -150,7 +151,7 @@ struct Case {
     burst: u32,
     /// Ticks per packet in each stage.
     stages: Vec<i64>,
-    /// The position from which a packet takes ten times as long.
+    /// The position from which on a packet takes ten times as long.
     until: Option<i64>,
     rival: Option<Rival>,
 }
@@ -236,7 +237,7 @@ fn only(report: &RunReport) -> &WorkerReport {
     &report.workers[0]
 }
 
-/// Expects the value within the relative `tolerance` of its target.
+/// Asserts that the value is within the relative `tolerance` of the expected one.
 fn assert_near(what: &str, value: Option<f64>, expected: f64, tolerance: f64) {
     let value = value.unwrap_or_else(|| panic!("{what} is absent"));
     let off = (value - expected).abs();
@@ -248,7 +249,7 @@ fn the_parts_of_the_time_add_up_to_the_wall_clock() {
     for rate in [Rate::Max, Rate::PacketsPerSecond(200_000.0)] {
         let report = Case { rate, stages: vec![1_000], ..CASE }.run();
         let time = only(&report).time_or_zero();
-        // One read of the clock per window of a millisecond belongs to none.
+        // One clock read per 1 ms window belongs to no window.
         assert!((0.0..1.5 * READ as f64 / 1e6).contains(&time.unaccounted), "{time:?}");
         assert_eq!((time.blocked, time.lost), (0.0, 0.0));
     }
@@ -261,9 +262,10 @@ fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
     assert_near("kpps", report.processed_kpps.as_number(), 100.0, 0.001);
     assert_near("throughput", report.throughput_kpps.as_number(), 100.0, 0.001);
     let time = only(&report).time_or_zero();
-    // Every 10000 ticks 1000 of the stage, three reads of the clock, and four more where the
-    // iteration is sampled: one of eleven, not of sixteen, of those that find a packet. A sampled
-    // look comes after 150 ticks and others after 100, so more packets fall into its time.
+    // Every 10000 ticks: 1000 in the stage, three clock reads, and four more if the iteration is
+    // sampled, which applies to one in eleven, not one in sixteen, of those that find a packet. A
+    // sampled poll comes after 150 ticks and others after 100, so more packets arrive during
+    // sampled ones.
     let read = READ as f64;
     let expected = (1_000.0 + 3.0 * read + 4.0 * read / 11.0) / 10_000.0;
     assert_near("busy", Some(time.busy), expected, 0.002);
@@ -277,7 +279,8 @@ fn at_full_rate_service_time_is_the_inverse_of_the_rate() {
         let report = Case { burst, stages: vec![1_300], ..CASE }.run();
         let kpps = report.processed_kpps.as_number().expect("clean windows");
         let ticks = only(&report).ticks_per_packet.as_number().expect("clean windows");
-        // 256 packets take a third of a window: iterations that end in the next one are its own.
+        // 256 packets take a third of a window: an iteration that ends in the next window belongs
+        // to the window in which it began.
         assert_near("rate", Some(RATE / ticks / 1e3), kpps, 0.001);
         let overhead = READ as f64 / f64::from(burst);
         assert!((1_300.0..=1_301.0 + 2.0 * overhead).contains(&ticks), "burst {burst}: {ticks}");
@@ -290,7 +293,7 @@ fn the_parts_of_a_worker_sum_to_the_worker() {
     let worker = only(&report);
     let ticks: Vec<f64> =
         worker.stages.iter().map(|stage| stage.ticks_per_packet.as_number().unwrap()).collect();
-    // The mark behind each part, and in the tail the time of arrival.
+    // The mark after each part and, in the tail, the time of arrival.
     let read = READ as f64 / 32.0;
     let expected = [read, 500.0 + read, 2_000.0 + read, 2.0 * read];
     ticks.iter().zip(expected).for_each(|(ticks, expected)| {
@@ -338,7 +341,7 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
         let delay = worker.run_delay_ns.expect("the clock reports it") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
-        // Two of five milliseconds are one window; the windows around it are cut short.
+        // Two out of every five milliseconds are one window; the windows around it are shortened.
         let windows = worker.windows;
         assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sinks for packets: discarded, or kept in memory until they are written to a file after the run.
+//! Packet sinks: packets are discarded, or kept in memory until they are written to a file after
+//! the run.
 
 use crate::packet::Packet;
 
-/// Packets kept by the sinks, in the order of the source.
+/// Packets kept by the sinks, in source order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     bytes: Vec<u8>,
@@ -24,12 +25,13 @@ impl Kept {
         self.packets.len()
     }
 
-    /// Whether none was kept.
+    /// Whether no packet was kept.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Position in the source's sequence, time of capture in nanoseconds, and bytes of each.
+    /// Returns each packet's position in the source's sequence, time of capture in nanoseconds, and
+    /// bytes.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u8])> {
         self.packets.iter().map(|p| (p.position, p.time_ns, &self.bytes[p.start..p.end]))
     }
@@ -68,7 +70,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Keeps the output for the first `until` packets of the source.
+    /// Creates a sink that keeps the output for the first `until` packets of the source.
     pub(crate) fn keeping(until: u64) -> Self {
         Self { until, kept: Kept::default() }
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One queue of the source: the share of the traffic that the flow hash gives to one replica.
+//! One queue of the source: the share of the traffic that the flow hash assigns to one replica.
 //!
 //! The traffic is an endless sequence: the prepared frames in a loop. A frame's *position* is its
-//! index in it. Each queue has the frames of its buckets in order, copies them into buffers as a
-//! NIC would, and delivers them in bursts.
+//! index in this sequence. Each queue takes the frames in its buckets in order, copies them into
+//! buffers as a NIC would, and delivers them in bursts.
 //!
 //! One line feeds all queues, so none may run ahead of another by more than the line's buffers: a
 //! queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for the
-//! line. At a paced rate the line does not wait: a queue whose worker falls more than
+//! line. At a paced rate, the line does not wait: a queue whose worker falls more than
 //! [`DESCRIPTORS`] packets behind drops the oldest and counts them as missed, the same number that
-//! a NIC drops while its ring is full.
+//! a NIC would drop while its ring is full.
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
@@ -23,16 +23,17 @@ use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Receive descriptors per queue: the largest ring of common NICs.
+/// Receive descriptors per queue: the largest ring size on common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Maximum number of packets missed per poll, a few milliseconds' worth: the worker keeps checking
-/// for the end of the run however far the rate exceeds its speed.
+/// Maximum number of packets missed per poll, a few milliseconds' worth, so that the worker keeps
+/// checking for the end of the run, however far the rate exceeds its speed.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
-/// Share of all packets on the replica that limits the others, when `replicas` replicas of equal
-/// speed replay `buckets` (the bucket of each frame) in a loop: at least the share of the most
-/// loaded, more if uneven stretches longer than [`DESCRIPTORS`] make the others wait.
+/// Returns the share of all packets on the replica that limits the others, when `replicas` replicas
+/// of equal speed replay `buckets` (the bucket of each frame) in a loop: at least the share of the
+/// most loaded replica, more if uneven stretches longer than [`DESCRIPTORS`] make the other
+/// replicas wait.
 ///
 /// Simulates the queues, assuming an equal cost per packet:
 ///
@@ -91,8 +92,8 @@ impl Progress {
         Self((0..queues).map(|_| PaddedPosition(AtomicU64::new(0))).collect())
     }
 
-    /// The position of the slowest other queue. Relaxed: a bound on the lead, without data
-    /// dependencies.
+    /// Returns the position of the slowest other queue. Relaxed loads suffice: the position only
+    /// bounds the lead, and no data depends on it.
     fn slowest_other(&self, me: usize) -> u64 {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
         others.map(|(_, position)| position.0.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
@@ -103,15 +104,15 @@ impl Progress {
     }
 }
 
-/// Due times of the frames of one pass over the traffic, in ticks from its start.
+/// Due times of the frames in one pass over the traffic, in ticks from the start of the pass.
 pub(crate) struct Timetable {
     due: Vec<u64>,
     pass_ticks: f64,
 }
 
 impl Timetable {
-    /// The timetable of `rate`, or `None` if packets arrive as fast as they are accepted, as from a
-    /// capture of zero duration. `line_bits_per_second` is the rate over all ports.
+    /// Creates the timetable for `rate`; `None` if packets arrive as fast as they are accepted, as
+    /// from a capture with zero duration. `line_bits_per_second` is the rate over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -147,7 +148,7 @@ impl Timetable {
         (at > 0.0).then_some(Self { due, pass_ticks: at })
     }
 
-    /// Frames due per tick, over all queues.
+    /// Returns the number of frames due per tick, over all queues.
     pub(crate) fn packets_per_tick(&self) -> f64 {
         self.due.len() as f64 / self.pass_ticks
     }
@@ -158,20 +159,20 @@ impl Timetable {
     }
 }
 
-/// Result of a poll of an input.
+/// Result of polling an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
     /// Packets.
     Ready,
     /// Nothing yet.
     Starved,
-    /// Packets, but no free buffers.
+    /// Packets are waiting, but no buffer is free.
     Blocked,
-    /// No packets, and none will come.
+    /// No packets, and none will follow.
     Finished,
 }
 
-/// State shared by all queues of a run.
+/// State shared by all queues in a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
@@ -179,7 +180,7 @@ pub(crate) struct Feed<'a> {
     pub(crate) progress: &'a Progress,
     /// Number of positions to offer.
     pub(crate) limit: u64,
-    /// Nanoseconds added to the capture time in each pass.
+    /// Nanoseconds by which each pass advances the capture time.
     pub(crate) pass_ns: u64,
 }
 
@@ -187,14 +188,15 @@ pub(crate) struct Feed<'a> {
 pub(crate) struct SourceQueue<'a, 'p> {
     feed: Feed<'a>,
     me: usize,
-    /// Own frames in one pass.
+    /// The queue's own frames in one pass.
     order: Vec<u32>,
     next: usize,
     pass: u64,
     horizon: u64,
     /// Start of the first pass.
     start_ticks: u64,
-    /// Free buffers. Last in, first out: the most recently used buffer is the warmest.
+    /// Free buffers, last in, first out: the most recently used buffer is the most likely to be in
+    /// the cache.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
     /// Kernels for copying frames.
@@ -204,7 +206,7 @@ pub(crate) struct SourceQueue<'a, 'p> {
 }
 
 impl<'a, 'p> SourceQueue<'a, 'p> {
-    /// Queue `me` with its frames `order` in each pass and its buffers.
+    /// Creates queue number `me`, with its frames in each pass (`order`) and its buffers.
     pub(crate) fn new(
         feed: Feed<'a>,
         me: usize,
@@ -231,12 +233,12 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         queue
     }
 
-    /// Sets the start of a paced source.
+    /// Sets the start time of a paced source.
     pub(crate) fn start_at(&mut self, ticks: u64) {
         self.start_ticks = ticks;
     }
 
-    /// Position of the next own packet; the maximum if there is none.
+    /// Returns the position of this queue's next packet; the maximum if there is none.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
@@ -259,7 +261,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         }
     }
 
-    /// Whether the packet at `position` may be taken without running too far ahead.
+    /// Whether the packet at `position` may be taken without getting too far ahead of the other
+    /// queues.
     #[inline]
     fn within_reach(&mut self, position: u64) -> bool {
         if position < self.horizon {
@@ -274,8 +277,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         position < self.horizon
     }
 
-    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, 0 for none; a paced
-    /// source reads the clock.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, or 0 if there is none;
+    /// a paced source reads the clock itself.
     #[inline]
     pub(crate) fn poll<C: Clock>(
         &mut self,
@@ -353,14 +356,14 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         packet
     }
 
-    /// Due time of this source's next packet, from the start of the first pass.
+    /// Returns the due time of this queue's next packet, relative to the start of the first pass.
     #[inline]
     fn due(&self, timetable: &Timetable) -> Option<u64> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Drops the packets that found all descriptors occupied by `now`: the oldest, while a NIC
-    /// drops the newest.
+    /// Drops as many packets as have found all descriptors occupied by the time `now`: the oldest
+    /// ones, whereas a NIC drops the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
@@ -406,11 +409,12 @@ mod tests {
 
     #[test]
     fn long_stretches_of_one_side_make_the_other_wait() {
-        // Two buckets, each alone for 40 000 packets: but for the descriptors, one after the other.
+        // Two buckets, each alone for 40 000 packets: except for the descriptors, the replicas work
+        // one after the other.
         let buckets: Vec<u8> = (0..80_000).map(|i| u8::from(i >= 40_000)).collect();
         let share = coupled_share(&buckets, 2);
         assert!(share > 0.85 && share <= 1.0, "{share}");
-        // The same packets in turn.
+        // The same packets, alternating between the buckets.
         let mixed: Vec<u8> = (0..80_000).map(|i| (i % 2) as u8).collect();
         assert!(coupled_share(&mixed, 2) < 0.51);
     }

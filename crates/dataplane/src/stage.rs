@@ -12,38 +12,38 @@ use std::sync::Arc;
 /// Packets of one bucket always go to the same replica.
 pub const BUCKETS: usize = 128;
 
-/// Maximum number of parts of a worker: its head, 16 stages, its tail.
+/// Maximum number of parts in a worker: its head, 16 stages, its tail.
 pub(crate) const MAX_PARTS: usize = 18;
 
-/// One function of a packet path.
+/// One function in a packet path.
 ///
-/// A stage is built once per replica and runs on one worker; it needs no locks. All packets of a
+/// A stage is built once per replica and runs on one worker, so it needs no locks. All packets of a
 /// [bucket](BUCKETS) go to the same replica in source order. A stage whose output depends only on
 /// the packets of one bucket therefore gives the same packets under every mapping.
 pub trait Stage: Send {
-    /// Processes a burst: modifies packets, drops or consumes them through [`Burst::sift`].
+    /// Processes a burst: modifies packets, and drops or consumes them through [`Burst::sift`].
     ///
     /// Must not allocate per packet. A panic ends the run; the report names the packet.
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
 
-    /// Additional counts of the stage, by name, for the report; read after the run.
+    /// Returns additional counts kept by the stage, by name, for the report. Called after the run.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Reason why the stage had nothing to do for any of `packets` packets, without drops: what its
-    /// parameters require, and that no packet has it. `None` if it worked on one. Read after the
-    /// run.
+    /// Returns the reason why the stage had nothing to do for any of `packets` packets, without
+    /// dropping any: what its parameters require, and that no packet meets it. `None` if it worked
+    /// on at least one. Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
     }
 }
 
-/// Selects the packets that must go to the same replica, if addresses alone are not sufficient.
+/// Determines which packets must go to the same replica, if addresses alone are not sufficient.
 pub trait Steer: Send + Sync {
-    /// The bucket (below [`BUCKETS`]) of a frame, or `None` to use the address hash. `frame` starts
-    /// at the Ethernet header and may be truncated.
+    /// Returns the bucket (below [`BUCKETS`]) of a frame, or `None` to use the address hash.
+    /// `frame` starts at the Ethernet header and may be truncated.
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 
@@ -56,7 +56,7 @@ pub struct BuildContext {
     pub replicas: u32,
 }
 
-/// Error of building a stage from its parameters.
+/// Error from building a stage from its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
     /// The invalid parameter.
@@ -84,7 +84,7 @@ pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError
 /// Builds the steering of a stage, if the address hash is not sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// The [`MakeSteer`] of a stage that uses the address hash; never fails.
+/// The [`MakeSteer`] for a stage that uses the address hash; never fails.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
@@ -101,7 +101,7 @@ pub struct StageKind {
 }
 
 impl StageKind {
-    /// A kind that uses the address hash for steering.
+    /// Creates a kind that uses the address hash for steering.
     pub const fn new(spec: StageSpec, build: Build) -> Self {
         Self { spec, build, steer: no_steering }
     }

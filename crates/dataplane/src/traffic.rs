@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a run, all in memory before it starts: replayed from a capture or generated.
+//! The packets of a run, all loaded into memory before it starts: replayed from a capture or
+//! generated.
 //!
 //! The caller opens the file; the replay does the pacing.
 
@@ -30,44 +31,45 @@ const GENERATED_GAP_NS: u64 = 1000;
 pub struct Frame {
     /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the previous frame.
     pub time_ns: u64,
-    /// Offset in the byte array.
+    /// Offset in the byte array of the traffic.
     offset: usize,
     /// Length; never 0.
     pub bytes: u16,
     /// RSS bucket, below [`BUCKETS`].
     pub bucket: u8,
-    /// Number of its fields that increase from pass to pass.
+    /// Number of the frame's fields that increase from pass to pass.
     running: u8,
-    /// Their offset in the array for all frames.
+    /// Index of the first of these fields in the array for all frames.
     first_running: u32,
 }
 
-/// A field of a frame that increases in each pass, such as a sequence number: pass `p`, from 0, has
-/// `first + p * step`, modulo its width.
+/// A field of a frame that increases in each pass, such as a sequence number: in pass `p`, from 0,
+/// it has the value `first + p * step`, truncated to its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Offset of its first byte in the frame.
+    /// Offset of the field's first byte in the frame.
     pub at: u16,
     /// Width in bytes, 1 to 4, big-endian.
     pub bytes: u8,
-    /// Its value in the first pass.
+    /// Value of the field in the first pass.
     pub first: u32,
     /// Increment per pass.
     pub step: u32,
 }
 
 impl Running {
-    /// Writes the value of a pass into the frame.
+    /// Writes the value for a pass into the frame.
     #[inline]
     pub(crate) fn write(self, frame: &mut [u8], pass: u64) {
-        // Of the product only the low 32 bits matter, and they depend on the low bits of `pass`.
+        // Only the low 32 bits of the product matter, and they depend only on the low bits of
+        // `pass`.
         let value = self.first.wrapping_add(self.step.wrapping_mul(pass as u32));
         let (at, bytes) = (usize::from(self.at), usize::from(self.bytes));
         frame[at..at + bytes].copy_from_slice(&value.to_be_bytes()[4 - bytes..]);
     }
 }
 
-/// Frames in the order they are offered, and skipped ones by cause. Never empty.
+/// Frames in the order in which they are offered, and skipped frames by cause. Never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     bytes: Vec<u8>,
@@ -83,17 +85,17 @@ pub struct TrafficBuilder<'s> {
 }
 
 impl<'s> TrafficBuilder<'s> {
-    /// Empty traffic. `steers` as in [`Traffic::from_capture`].
+    /// Creates empty traffic. `steers` as in [`Traffic::from_capture`].
     pub fn new(steers: &'s [Arc<dyn Steer>]) -> Self {
         Self { traffic: Traffic::default(), steers }
     }
 
-    /// Appends a frame; `running` are its fields that increase in each pass.
+    /// Appends a frame; `running` lists its fields that increase in each pass.
     ///
     /// # Panics
-    /// If the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number is
-    /// outside of it or is not 1 to 4 bytes wide, when there are more than 255, or when a stage
-    /// steers into a nonexistent bucket.
+    /// If the frame is empty or longer than [`MAX_BUFFER_BYTES`], if a running field is outside the
+    /// frame or not 1 to 4 bytes wide, if there are more than 255 of them, or if a stage steers
+    /// into a nonexistent bucket.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
         let bytes = frame.len();
         assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "a frame of {bytes} bytes");
@@ -143,7 +145,7 @@ pub struct SourceKind {
 /// Makes the traffic of a source.
 pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError>;
 
-/// Error of preparing traffic.
+/// Error from preparing traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
     /// The capture cannot be read.
@@ -152,9 +154,9 @@ pub enum TrafficError {
     Generator(GeneratorError),
     /// The source rejects its parameters.
     Source(BuildError),
-    /// The capture has packets, but none that can be replayed; counts by cause.
+    /// The capture has packets, but none that can be replayed; holds the counts by cause.
     AllRejected(BTreeMap<String, Tally>),
-    /// `skip` and `first` exclude all packets of the capture, or `sample` does.
+    /// `skip` and `first`, or `sample`, exclude all packets in the capture.
     NoneSelected(u64),
     /// Not enough memory for the packets.
     NoRoom {
@@ -163,7 +165,7 @@ pub enum TrafficError {
         /// Free memory in bytes.
         limit: Limit,
     },
-    /// Most bytes of the capture would be skipped, and the path does not accept the rest.
+    /// Most of the capture's bytes would be skipped, and the path does not accept the rest alone.
     MostRejected(Box<InputReport>),
 }
 
@@ -174,7 +176,7 @@ impl fmt::Display for TrafficError {
             Self::Generator(error) => error.fmt(f),
             Self::Source(error) => error.fmt(f),
             Self::AllRejected(causes) => {
-                f.write_str("none of the packets of the capture can be replayed:")?;
+                f.write_str("none of the capture's packets can be replayed:")?;
                 write_causes(f, causes)
             }
             Self::NoneSelected(packets) => write!(
@@ -193,11 +195,11 @@ impl fmt::Display for TrafficError {
             ),
             Self::MostRejected(input) => {
                 let share = 100.0 * input.left_out_share();
-                write!(f, "{share:.1} % of the bytes of the capture would be skipped:")?;
+                write!(f, "{share:.1} % of the capture's bytes would be skipped:")?;
                 write_causes(f, &input.left_out)?;
                 if let Some(unread) = input.unread {
                     let bytes = memory_size(unread.bytes as f64);
-                    write!(f, " ({bytes} cannot be read, from byte {} on)", unread.offset)?;
+                    write!(f, " ({bytes} cannot be read, starting at byte {})", unread.offset)?;
                 }
                 f.write_str("; `allow_left_out = true` in [source] replays the rest")
             }
@@ -205,7 +207,7 @@ impl fmt::Display for TrafficError {
     }
 }
 
-/// Causes with their packets and bytes, and a remedy for each.
+/// Writes the causes with their packets and bytes, and a remedy for each.
 fn write_causes(f: &mut fmt::Formatter<'_>, causes: &BTreeMap<String, Tally>) -> fmt::Result {
     for (i, (cause, tally)) in causes.iter().enumerate() {
         let (comma, bytes) = (if i == 0 { "" } else { "," }, memory_size(tally.bytes as f64));
@@ -235,18 +237,20 @@ impl std::error::Error for TrafficError {
 }
 
 impl Traffic {
-    /// The packets of a capture file that can be replayed. `buffer_bytes` is the largest frame a
-    /// buffer holds; `rules` define the treatment of frames that differ from the wire; `steers` are
-    /// queried for the bucket in turn, and if none decides, the addresses do.
+    /// Loads the packets of a capture file that can be replayed. `buffer_bytes` is the largest
+    /// frame that fits into a buffer; `rules` define how to treat frames that differ from the wire;
+    /// `steers` are queried for the bucket one after the other, and if none decides, the addresses
+    /// do.
     ///
     /// Left out, and counted in [`Traffic::input`] under the causes of
     /// [`linerate_record::input::cause`]: frames too long for a buffer; truncated frames, whose
     /// length and checksums would be wrong, if `rules` do not pad them or the cut is within the
     /// headers; unreadable parts of the file. All other unusual frames (ARP, inconsistent headers)
-    /// are offered: rejecting them is the job of the path.
+    /// are offered: rejecting them is the path's job.
     ///
     /// # Errors
-    /// If no packet is left, or less than half of the bytes and `rules` do not allow it.
+    /// If no packet is left, or if less than half of the bytes are left and `rules` do not allow
+    /// that.
     ///
     /// # Panics
     /// If a stage steers into a bucket that does not exist.
@@ -260,10 +264,12 @@ impl Traffic {
     }
 
     /// As [`Traffic::from_capture`], for a file that can be reopened: it is read twice, the first
-    /// time to find the MTU. Only one packet of the file and those to replay are in memory.
+    /// time to find the MTU. Apart from the packets to replay, only one packet of the file is in
+    /// memory at a time.
     ///
     /// # Errors
-    /// As [`Traffic::from_capture`]; the file cannot be read, or memory for its packets is lacking.
+    /// As [`Traffic::from_capture`]; also if the file cannot be read, or memory for its packets is
+    /// lacking.
     ///
     /// # Panics
     /// As [`Traffic::from_capture`].
@@ -281,7 +287,8 @@ impl Traffic {
         Intake::new(buffer_bytes, rules, mtus, steers).read(open()?)
     }
 
-    /// Generated frames, 1 µs apart from time 0. `buffer_bytes` and `steers` as for a capture.
+    /// Generates frames, 1 µs apart, starting at time 0. `buffer_bytes` and `steers` as for a
+    /// capture.
     pub fn generate(
         generator: Generator<'_>,
         buffer_bytes: u32,
@@ -332,44 +339,44 @@ impl Traffic {
         }
     }
 
-    /// Number of frames; at least 1.
+    /// Returns the number of frames; at least 1.
     #[expect(clippy::len_without_is_empty, reason = "traffic is never empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// All frames, in the order they are offered.
+    /// Returns all frames, in the order in which they are offered.
     #[inline]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// The bytes of frame `i`, below [`Traffic::len`].
+    /// Returns the bytes of frame `i`, which is below [`Traffic::len`].
     #[inline]
     pub fn frame(&self, i: usize) -> &[u8] {
         let frame = &self.frames[i];
         &self.bytes[frame.offset..frame.offset + usize::from(frame.bytes)]
     }
 
-    /// The fields of `frame` that increase from pass to pass.
+    /// Returns the fields of `frame` that increase from pass to pass.
     #[inline]
     pub(crate) fn running(&self, frame: Frame) -> &[Running] {
         let first = frame.first_running as usize;
         &self.running[first..first + usize::from(frame.running)]
     }
 
-    /// Bytes of all frames together.
+    /// Returns the total size of all frames, in bytes.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Mean frame size in bytes, without FCS.
+    /// Returns the mean frame size in bytes, without FCS.
     pub fn mean_bytes(&self) -> f64 {
         self.bytes.len() as f64 / self.frames.len() as f64
     }
 
-    /// From the first frame to the last, in nanoseconds.
+    /// Returns the time from the first frame to the last, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         match self.frames.as_slice() {
             [first, .., last] => last.time_ns - first.time_ns,
@@ -377,12 +384,12 @@ impl Traffic {
         }
     }
 
-    /// Counts of the input packets by outcome.
+    /// Returns counts of the input packets by outcome.
     pub fn input(&self) -> &InputReport {
         &self.input
     }
 
-    /// Packets in each bucket.
+    /// Returns the number of packets in each bucket.
     pub fn bucket_weights(&self) -> [u64; BUCKETS] {
         let mut weights = [0; BUCKETS];
         for frame in &self.frames {

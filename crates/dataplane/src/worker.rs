@@ -15,18 +15,18 @@ use linerate_path::model::FullRing;
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Classes of a ring's occupancy histogram: empty, then tenths.
+/// Bins of a ring's occupancy histogram: empty, then tenths.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
-/// Control flags shared with the workers.
+/// Control flags shared by all workers.
 pub(crate) struct Control<'a> {
     /// The sources stop; packets in flight drain.
     pub(crate) stop: &'a AtomicBool,
-    /// A worker has failed: all workers exit.
+    /// A worker has failed; all workers exit.
     pub(crate) abort: &'a AtomicBool,
-    /// Workers share CPUs and yield while waiting.
+    /// Workers share CPUs, so they yield while waiting.
     pub(crate) yields: bool,
-    /// Recount bytes after every stage.
+    /// Recount the bytes after every stage.
     pub(crate) audit: bool,
 }
 
@@ -42,7 +42,7 @@ impl Control<'_> {
 
     #[inline]
     fn is_aborted(&self) -> bool {
-        // Relaxed: a request to leave, no data behind it.
+        // Relaxed: only a request to exit, with no data behind it.
         self.abort.load(Ordering::Relaxed)
     }
 }
@@ -76,14 +76,14 @@ pub(crate) enum Tail<'p> {
 /// A stage with its context.
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// Names of its drop causes, by index.
+    /// Names of the stage's drop causes, by index.
     pub(crate) drop_causes: &'static [&'static str],
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) context: StageContext,
     pub(crate) input_packets: u64,
     /// `input_packets` at the start and end of measuring.
     pub(crate) measured: [u64; 2],
-    /// Bytes that actually left, if audited.
+    /// Bytes that actually left the stage, if audited.
     pub(crate) audited_output: Tally,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
-    /// Part at work: 0 the head, then the stages, then the tail.
+    /// Part being executed: 0 is the head, then come the stages, then the tail.
     pub(crate) at: usize,
     pub(crate) input: Tally,
     pub(crate) output: Tally,
@@ -142,7 +142,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Logs kernel calls until the end of the iteration.
+    /// Starts logging kernel calls, until the end of the iteration.
     #[cold]
     fn begin_log(&mut self) {
         if let Head::Source(queue) = &mut self.head {
@@ -163,7 +163,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Records the running totals when measuring begins or ends.
+    /// Records the running totals when the measurement begins or ends.
     #[inline]
     fn note_edge<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>) {
         if let Some(edge) = meter.edge() {
@@ -182,12 +182,12 @@ impl<'p> Worker<'_, 'p> {
     ) -> Poll {
         match &mut self.head {
             Head::Source(queue) => {
-                // Relaxed: a request, no data behind it.
+                // Relaxed: only a request, with no data behind it.
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                // Latency is taken only in sampled iterations: two more reads of the counter and a
-                // histogram in every iteration would cost 0.6 % of the edge path.
+                // Latency is measured only in sampled iterations: two more counter reads and a
+                // histogram update in every iteration would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
                 queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
             }
@@ -270,7 +270,7 @@ impl<'p> Worker<'_, 'p> {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
                     for packet in packets.drain(..) {
-                        // Whatever a stage may have written there.
+                        // A stage may have written any value there.
                         let bucket = usize::from(packet.meta().bucket) % BUCKETS;
                         let replica = replica_of[bucket];
                         outlets[usize::from(replica)].staged.push(packet);
@@ -309,7 +309,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Name of a part in the report: 0 is the head, then the stages, then the tail.
+    /// Name of a part in the report: 0 is the head, then come the stages, then the tail.
     pub(crate) fn part_name(&self, part: usize) -> &str {
         match (part.checked_sub(1).map(|stage| self.parts.get(stage)), &self.head, &self.tail) {
             (Some(Some(stage)), _, _) => &stage.name,
@@ -320,7 +320,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Signals downstream and upstream that this worker has ended.
+    /// Signals upstream and downstream that this worker has ended.
     pub(crate) fn close(&mut self) {
         if let Head::Source(queue) = &self.head {
             queue.retire();
@@ -344,7 +344,8 @@ impl<'p> Outlet<'p> {
         Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0 }
     }
 
-    /// Pushes the staged packets; at a full ring waits or drops into `released` and `lost`.
+    /// Pushes the staged packets; if the ring is full, waits or drops them into `released` and
+    /// `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,

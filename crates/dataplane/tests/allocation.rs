@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run allocates before it starts and after it ends, never per packet.
+//! A run allocates before it starts and after it ends, but never per packet.
 
 mod common;
 
@@ -12,16 +12,17 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
+        // SAFETY: the caller upholds the contract of `alloc`, which is that of the system
+        // allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` gave it the pointer.
+        // SAFETY: the caller upholds the contract of `dealloc`, and the pointer came from `alloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -44,8 +45,8 @@ fn forty_times_the_packets_take_no_more_allocations() {
     for segments in [&[(3, 1)][..], &[(1, 2), (1, 1), (1, 2)]] {
         let few = allocations(segments, 10_000);
         let many = allocations(segments, 400_000);
-        // The report has a line more where a cause of drops or a clean window turned up; a packet
-        // that allocated would add hundreds of thousands.
+        // The report has an extra line for each drop cause or clean window that occurred;
+        // allocating per packet would add hundreds of thousands.
         assert!(many < few + 200, "{segments:?}: {few} allocations, then {many}");
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ends of runs: early, late, on error, without work. Each must terminate with a balanced account.
+//! How runs end: early, late, with an error, without work. Each must terminate with a balanced
+//! ledger.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -16,7 +17,7 @@ use linerate_path::model::{CaptureRules, Mapping, Path, Rate, RunLength, RunOpti
 use linerate_record::run::RunReport;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all workers on processor 0, with `stop` as it is.
+/// Runs all workers on CPU 0, with `stop` as given.
 fn run_with(
     path: &Path,
     mapping: &Mapping,
@@ -41,7 +42,7 @@ fn packets_taken(report: &RunReport) -> u64 {
     first.map(|worker| worker.stages[0].packets).sum()
 }
 
-/// A capture of copies of one frame with identical timestamps.
+/// A capture with copies of one frame, all with the same timestamp.
 fn one_flow_at_once(frames: usize) -> Traffic {
     let mut writer = PcapWriter::new(Vec::new()).expect("memory has room");
     for _ in 0..frames {
@@ -148,7 +149,8 @@ fn the_first_packet_of_a_paced_source_is_due_after_all_stages_are_made() {
     };
     run_on_one(&path, &mapping(&[(1, 1)]), options).expect("ends");
     let [made, due] = [&MADE_TICKS, &FIRST_DUE_TICKS].map(|ticks| ticks.load(Ordering::Relaxed));
-    // If it were due at the request of the run, it would be late by the time of the stage.
+    // If due times started when the run was requested, the first packet would be late by the time
+    // the stage took to become ready.
     assert!(made > 0 && due > made, "made at {made}, first packet due at {due}");
 }
 

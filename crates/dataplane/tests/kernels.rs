@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel calls of a stage compared with known values: number, bytes, replayed variants, and
-//! consistency of shares and ticks. `examples/accuracy.rs` measures the accuracy of the ticks.
+//! Kernel calls of a stage compared with known values: number of calls, bytes, replayed variants,
+//! and consistency of shares and ticks. `examples/accuracy.rs` measures the accuracy of the ticks.
 
 mod common;
 
@@ -13,7 +13,7 @@ use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
 use std::sync::Mutex;
 
-/// Replays need CPU 0: one test at a time.
+/// Replays need CPU 0, so only one test may run at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 
 /// A stage that checksums `bytes` bytes `calls` times per packet and copies them once.
@@ -42,8 +42,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
     all.iter().find(|one| one.kernel == kernel).expect("it calls the kernel")
 }
 
-/// A value with its interval; `None` if every round of a replay, or all but two windows, were
-/// preempted.
+/// A value with its interval; `None` if every round of a replay was preempted, or all but two
+/// windows were.
 fn known(figure: &Figure) -> Option<[f64; 3]> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), Some(low), Some(high)) => Some([low, value, high]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The effect of a path on packets is independent of its mapping.
+//! A path's effect on packets does not depend on its mapping.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -15,11 +15,11 @@ fn edge() -> Path {
     path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
 }
 
-/// Packets by bucket, in order of arrival. A bucket is one flow or several.
+/// Packets by bucket, in order of arrival. A bucket holds one or more flows.
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
-        // Source and destination address, behind the number and the trimmed bytes.
+        // Source and destination addresses, after the sequence number and the trimmed bytes.
         flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows

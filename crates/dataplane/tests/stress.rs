@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of every shape, stopped at any time: each must terminate, balance, and keep the order
-//! within a bucket.
+//! Runs of every shape, stopped at any time: each must terminate with a balanced ledger, and keep
+//! the order within each bucket.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Number of cases; one takes some 50 ms.
+/// Number of cases; each takes some 50 ms.
 const CASES: usize = 40;
 
 /// Timeout after which a case counts as hung.
@@ -69,7 +69,7 @@ impl Case {
         }
     }
 
-    /// Runs on at most two CPUs, shared by the workers; other tests need theirs.
+    /// Runs on at most two CPUs, which the workers share; other tests need the rest.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));

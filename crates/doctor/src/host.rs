@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware of this machine, and settings that disturb or slow a data plane: each with the command
-//! that would change it, which is only printed.
+//! Hardware of this machine, and settings that disturb or slow a data plane. Each setting comes
+//! with the command that would change it, which is only printed.
 //!
-//! Everything is read from /proc and /sys, once; a machine of 256 CPUs and 1000 interrupts takes
-//! some 30 ms. Left out: counters (`linerate-counters`), and settings of network cards that only
-//! ethtool(8) can ask for.
+//! Everything is read once, from /proc and /sys; a machine with 256 CPUs and 1000 interrupts takes
+//! some 30 ms. Left out: counters (`linerate-counters`), and NIC settings that only ethtool(8) can
+//! query.
 
 mod boot;
 mod bypass;
@@ -23,7 +23,7 @@ use linerate_record::doctor::{Observation, Section};
 
 const NODES: &str = "sys/devices/system/node";
 
-/// State shared by the observers, read once.
+/// State shared by all observers, read once.
 struct Host {
     root: Root,
     /// Text of /proc/cpuinfo; empty if unreadable.
@@ -31,7 +31,7 @@ struct Host {
     platform: Platform,
     /// Online CPUs, ascending.
     online: Vec<u32>,
-    /// CPUs isolated from the scheduler, ascending.
+    /// CPUs isolated from the scheduler, in ascending order.
     isolated: Vec<u32>,
 }
 
@@ -48,13 +48,14 @@ impl Host {
         self.online.first().copied().unwrap_or(0)
     }
 
-    /// Hardware threads of the core that remains for the OS when all others are isolated: that of
-    /// the first CPU.
+    /// Hardware threads of the core that is left to the OS when all others are isolated: the core
+    /// of the first CPU.
     fn system_cpus(&self) -> Vec<u32> {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// CPUs meant for workers, ascending: the isolated ones, or all except the OS's.
+    /// CPUs meant for workers, in ascending order: the isolated ones, or all except those left to
+    /// the OS.
     fn worker_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
@@ -76,7 +77,7 @@ impl Host {
         nodes.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// CPUs of the core of `cpu`, ascending.
+    /// CPUs on the same core as `cpu`, in ascending order.
     fn siblings(&self, cpu: u32) -> Option<Vec<u32>> {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         self.root.cpu_list(&file)
@@ -108,10 +109,10 @@ pub fn observe(root: &Root) -> Vec<Observation> {
     observations
 }
 
-/// Whether settings can be changed from here: containers see those of their host, read-only.
+/// Whether settings can be changed from here: a container sees its host's settings, read-only.
 fn settings(host: &Host) -> Option<Observation> {
     let mounts = host.root.text("proc/self/mountinfo")?;
-    // number parent device root place options ...; what is mounted last is seen.
+    // number parent device root place options ...; the last mount is the visible one.
     let options = |line: &str| {
         let mut fields = line.split(' ').skip(4);
         (fields.next() == Some("/sys")).then(|| fields.next().unwrap_or("").to_owned())
@@ -121,7 +122,7 @@ fn settings(host: &Host) -> Option<Observation> {
         Section::DataPlane.advice(
             "settings",
             "read-only",
-            "this container cannot change /sys: run commands that do so on its host",
+            "/sys is read-only in this container: run commands that change it on the host",
             None,
         )
     })

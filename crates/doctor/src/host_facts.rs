@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conditions for counting an event here: the kernel's settings, the privileges of this process,
-//! the PMUs, and the hypervisor.
+//! Conditions for counting an event here: kernel settings, the privileges of this process, the
+//! PMUs, and the hypervisor.
 //!
-//! Left out: judging it ([`refusal`](crate::refusal)), and anything that takes trying
+//! Left out: interpreting them ([`refusal`](crate::refusal)), and anything that has to be tried
 //! ([`Opener`](linerate_counters::opener::Opener)).
 
 mod facts;
@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The facts about this process's host. Read lazily, once; concurrent use is allowed.
+/// Facts about the host of this process. Read lazily and only once; may be used concurrently.
 #[derive(Debug)]
 pub struct HostFacts {
     root: PathBuf,
@@ -26,7 +26,7 @@ impl HostFacts {
         Self::from(Path::new("/"))
     }
 
-    /// Facts according to the /proc, /sys and programs under `root`.
+    /// Facts from the /proc, /sys and programs under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
@@ -46,21 +46,21 @@ impl HostFacts {
         self.facts.get_or_init(|| Facts::read(&self.root))
     }
 
-    /// The module that holds the counters and opens their registers; `None` if it is not loaded.
-    /// Read at every call: it comes and goes while a program runs, and registers are only read if
-    /// it is there.
+    /// The module that holds the counters and makes their registers readable; `None` if it is not
+    /// loaded. Read at every call: the module may be loaded or unloaded while a program runs, and
+    /// registers are only read while it is present.
     pub fn pmu_user(&self) -> Option<PmuUser> {
         Module::loaded(&self.root)
     }
 
-    /// Owner of the process or thread `id` and of this one, if they differ; `None` also if unknown.
-    /// Read at every call.
+    /// Owners of the process or thread `id` and of this process, if they differ; `None` also if
+    /// unknown. Read at every call.
     pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
         let files = Root::new(&self.root);
         let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
         let (theirs, own) = (runs(&id.to_string())?, runs("self")?);
-        // ptrace(2), "Ptrace access mode checking", with PTRACE_MODE_REALCREDS: the real numbers of
-        // the caller are to be all those of the target.
+        // ptrace(2), "Ptrace access mode checking", with PTRACE_MODE_REALCREDS: the real IDs of the
+        // caller must match all IDs of the target.
         let differs = |kind, theirs: [u32; 3], [own, ..]: [u32; 3]| {
             let theirs = theirs.into_iter().find(|id| *id != own)?;
             Some(Stranger { kind, theirs, own })
@@ -70,7 +70,7 @@ impl HostFacts {
     }
 }
 
-/// Owner of another user's process.
+/// Owner of a process that belongs to another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
     /// Kind of the differing ID: `user` or `group`.
@@ -81,7 +81,7 @@ pub(crate) struct Stranger {
     pub(crate) own: u32,
 }
 
-/// Real, effective and saved IDs of a process, from its file `status`.
+/// Real, effective and saved IDs of a process, from its `status` file.
 struct Credentials {
     users: [u32; 3],
     groups: [u32; 3],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Determines by trial what this machine can measure, and what unlocks the rest.
+//! Determines by trial what can be measured on this machine, and what would enable the rest.
 //!
-//! Every tier is tried on work of known size: events that open and then count too little are
-//! refused like those that do not open. Takes some 30 ms, most of it asleep to learn the rate of
-//! the timestamp counter, while Valgrind says its version. Left out: how good the numbers of a tier
-//! are (`docs/method.md`).
+//! Every tier is tried on work of known size: an event that opens and then counts too little is
+//! refused like one that does not open. Takes some 30 ms, most of it asleep to determine the rate
+//! of the timestamp counter, while Valgrind reports its version. Left out: how accurate the figures
+//! of a tier are (`docs/method.md`).
 //!
 //! | question | module |
 //! |---|---|
@@ -33,7 +33,7 @@ use linerate_record::Tier;
 use linerate_record::doctor::DoctorReport;
 use tiers::{Trial, VersionQuery};
 
-/// Examines the machine of `around`, opening events with `opener`.
+/// Examines the machine that `around` describes, opening events with `opener`.
 pub fn examine(opener: &dyn Opener, around: &HostFacts) -> DoctorReport {
     let root = Root::new(around.root());
     let valgrind = VersionQuery::start(around.facts());

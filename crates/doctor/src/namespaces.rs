@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a program may create namespaces, in which it can set up interfaces without root.
+//! Whether a program may create namespaces, in which it could set up interfaces without root
+//! privileges.
 
 use linerate_machine::Root;
 
 /// The reason why namespaces are refused, and the command that allows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The setting that forbids them, with its value, as a sentence without its full stop.
+    /// The setting that forbids them, with its value, as a sentence without a full stop.
     pub sentence: String,
     /// The command that would change it; manual steps are shell comments.
     pub fix: String,
 }
 
-/// A setting that refuses user namespaces: its file, the value that refuses, the name and the value
-/// that permits, as sysctl(8) takes them.
+/// A setting that can forbid user namespaces: its file, the value that forbids them, and the name
+/// with the value that permits them, as sysctl(8) takes them.
 const SETTINGS: [(&str, &str, &str); 3] = [
     ("proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
@@ -24,7 +25,7 @@ const SETTINGS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The setting of this machine that refuses user namespaces; `None` if there is none.
+/// The setting on this machine that forbids user namespaces; `None` if there is none.
 pub fn setting(root: &Root) -> Option<Obstacle> {
     SETTINGS.iter().find_map(|(file, refusing, permitting)| {
         let value = root.text(file)?;
@@ -36,12 +37,12 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
     })
 }
 
-/// The reason why user namespaces are refused here: a setting or, failing that, the remaining
+/// The reason why user namespaces are forbidden here: a setting or, failing that, the remaining
 /// possibilities.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
         sentence: "no kernel setting forbids them, so this container or sandbox does".to_owned(),
-        fix: "# outside of the container; or docker run --security-opt seccomp=unconfined"
+        fix: "# run it outside the container, or use docker run --security-opt seccomp=unconfined"
             .to_owned(),
     })
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reasons why events are not counted, and the commands that change that.
 //!
-//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets them with
-//! the kernel's settings. No other crate words a refusal of counters.
+//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets them in the
+//! light of the kernel's settings. No other crate words the explanations of counter refusals.
 
 mod kernel;
 mod pmu;
@@ -19,10 +19,10 @@ pub(crate) use registers::examine;
 pub struct Explanation {
     /// The cause.
     pub cause: Cause,
-    /// The same as a sentence, with the values found.
+    /// The reason as a sentence, with the values found.
     pub sentence: String,
-    /// The exact command that would change it, or an alternative, if any: a shell command for this
-    /// machine. Manual steps, or those for another machine, follow `#`.
+    /// The exact command that would change it, or an alternative, if there is one: a shell command
+    /// for this machine. Manual steps, and commands for another machine, follow `#`.
     pub fix: Option<String>,
 }
 
@@ -31,31 +31,32 @@ pub struct Explanation {
 pub enum Cause {
     /// A virtual machine without a virtual PMU.
     NoVirtualPmu,
-    /// The processor may have counters, but the kernel found no driver or no description for them.
+    /// The processor may have counters, but the kernel found neither a driver nor a description for
+    /// them.
     NoPmuDriver,
-    /// The device tree has no node for the counters, or an empty one.
+    /// The device tree has no PMU node, or an empty one.
     DeviceTreeWithoutPmu,
     /// `kernel.perf_event_paranoid` is too high for the request.
     Paranoid,
     /// A seccomp filter forbids the system call.
     Seccomp,
-    /// A capability is missing that even a low paranoid level does not replace.
+    /// A capability is missing, and lowering the paranoid level would not make up for it.
     MissingCapability,
     /// `kernel.perf_user_access` is off (arm64): no reads from user space.
     UserAccessOff,
-    /// The watchdog of the kernel holds a counter.
+    /// The kernel watchdog holds a counter.
     WatchdogHoldsCounter,
-    /// Cores of several kinds: the event exists on some of them only.
+    /// There are several core types, and the event exists on some of them only.
     HybridCores,
-    /// The processor is not in the tables, and the event is not an architectural one.
+    /// The event tables do not include the processor, and the event is not an architectural one.
     UnknownProcessor,
-    /// More events at once than there are counters.
+    /// More simultaneous events than counters.
     TooManyEvents,
     /// The kernel supports the processor but not this event on it.
     UnsupportedEvent,
-    /// The event table says that this processor does not count it.
+    /// According to the event table, this processor does not count the event.
     NotInTable,
-    /// The simulator does not model it.
+    /// The simulator does not model the event.
     NotSimulated,
     /// Valgrind is not installed.
     NoValgrind,
@@ -67,15 +68,15 @@ pub enum Cause {
     NoDescriptors,
     /// The process is gone.
     TargetGone,
-    /// It was opened but never got a counter.
+    /// The event was opened but never got a counter.
     NeverScheduled,
-    /// No module has enabled the PMU registers, or other code has disabled them again.
+    /// No module has enabled user access to the PMU registers, or other code has disabled it again.
     RegistersClosed,
-    /// A thread that reads registers may run on several CPUs.
+    /// A thread that reads registers may run on more than one CPU.
     NotOnOneCpu,
-    /// The module that opened the registers selects other events.
+    /// The module that opened the registers has selected other events.
     NotSelected,
-    /// Anything else; the sentence has the error number.
+    /// Any other cause; the sentence includes the error number.
     Other,
 }
 
@@ -108,7 +109,7 @@ impl Cause {
         Self::Other,
     ];
 
-    /// The cause as a word for scripts.
+    /// The cause as a keyword for scripts.
     pub fn word(self) -> &'static str {
         match self {
             Self::NoVirtualPmu => "no_virtual_pmu",
@@ -139,27 +140,28 @@ impl Cause {
     }
 }
 
-/// Explains the refusals on one machine.
+/// Explains refusals on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
-    /// The environment of this process. Its facts are read when the first refusal needs them.
+    /// The environment of this process. Its facts are read when they are first needed to explain a
+    /// refusal.
     pub host_facts: &'a HostFacts,
-    /// Whether the processor is one of the event tables'.
+    /// Whether the event tables include the processor.
     pub is_known_processor: bool,
-    /// Whether the caller could read registers, so that loading `pmu_user` would help it too.
+    /// Whether the caller could read registers, so that loading `pmu_user` would be another remedy.
     pub takes_registers: bool,
 }
 
 impl<'a> Explainer<'a> {
-    /// For callers that do not read registers.
+    /// For callers that do not read counter registers.
     pub fn new(host_facts: &'a HostFacts, is_known_processor: bool) -> Self {
         Self { host_facts, is_known_processor, takes_registers: false }
     }
 
-    /// Explanation of the refusal of `event`.
+    /// Explains the refusal of `event`.
     ///
-    /// A cause of the machine, not of the event, has a sentence without the event's name, so that a
-    /// report can state it once for many events.
+    /// If the cause is the machine rather than the event, the sentence does not name the event, so
+    /// that a report can state it once for many events.
     pub fn explain(&self, refusal: &Refusal, event: &Event) -> Explanation {
         match refusal {
             Refusal::NotOpened(attempt) => {
@@ -182,7 +184,8 @@ impl<'a> Explainer<'a> {
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {
-    /// The same, with a fix for another machine if this one has no hardware counters.
+    /// The same explanation, with the fix marked as being for another machine if this one has no
+    /// hardware counters.
     pub fn elsewhere(mut self, facts: &Facts) -> Self {
         let is_missing = facts.core_units.is_empty();
         if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
@@ -198,10 +201,10 @@ impl Explanation {
     }
 }
 
-/// Events that can be counted on any machine with Valgrind.
+/// Simulated events can be counted on any machine with Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// The same, prefixed with the installation of Valgrind if it is missing.
+/// The simulation command, preceded by the installation of Valgrind if it is missing.
 fn simulate(facts: &Facts) -> String {
     match facts.installer.filter(|_| facts.valgrind.is_none()) {
         Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
@@ -209,8 +212,8 @@ fn simulate(facts: &Facts) -> String {
     }
 }
 
-/// The command that sets `kernel.perf_event_paranoid`; in a user namespace, whose root may not, the
-/// alternative.
+/// The command that sets `kernel.perf_event_paranoid`; in a user namespace, where root may not
+/// change it, the alternative.
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
@@ -219,7 +222,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     }
 }
 
-/// The reason why an event was opened and never got a counter, although its target ran.
+/// The reason why an event was opened but never got a counter, although its target ran.
 fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();
@@ -231,7 +234,7 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
         return Explanation::new(
             Cause::HybridCores,
             format!(
-                "`{name}` is counted on {on} only ({}), and the target did not run there",
+                "`{name}` is counted on {on} only ({}), but the target did not run there",
                 unit.name
             ),
             format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
@@ -250,27 +253,27 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     Explanation::new(
         Cause::NeverScheduled,
         format!(
-            "`{name}` never ran on a counter: other events used them all, or it got no time slice"
+            "`{name}` never got a counter: other events held all of them, or it got no time slice"
         ),
         format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
     )
 }
 
-/// The reason why a kernel event is not counted for user mode alone.
+/// The reason why a kernel event is not counted in user mode only.
 fn kernel_only(event: &Event) -> Explanation {
     let name = &event.name;
     Explanation::new(
         Cause::UnsupportedEvent,
-        format!("`{name}` happens in the kernel only, never in user mode"),
+        format!("`{name}` occurs only in the kernel, never in user mode"),
         format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
     )
 }
 
 fn nothing_to_count() -> Explanation {
-    Explanation::new(Cause::TargetGone, "no CPU was named", "linerate stat --cpu 0")
+    Explanation::new(Cause::TargetGone, "no CPU was given", "linerate stat --cpu 0")
 }
 
-/// The reason why programs cannot read counters from user space; `None` if nothing forbids it.
+/// The reason why programs cannot read counters from user space; `None` if no setting forbids it.
 pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
     let setting = &access.setting;
@@ -295,7 +298,7 @@ pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
     Some(Explanation::new(Cause::NoValgrind, sentence, fix))
 }
 
-/// The reason why the table of this processor has no `event`, in `reason`'s words.
+/// The reason why this processor's table has no `event`; `reason` says why.
 pub fn not_in_table(event: &str, table: &str, reason: &str) -> Explanation {
     Explanation::new(
         Cause::NotInTable,

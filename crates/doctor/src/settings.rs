@@ -35,7 +35,7 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
     const NAME: &str = "counter_units";
     if facts.core_units.is_empty() {
         return match &trial.user {
-            Ok(()) => COUNTERS.unknown(NAME, "events count, but the kernel lists no PMU"),
+            Ok(()) => COUNTERS.unknown(NAME, "events can be counted, but the kernel lists no PMU"),
             Err(refusal) => COUNTERS.missing(NAME, "none", &refusal.sentence, refusal.fix.clone()),
         };
     }
@@ -49,14 +49,14 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
         facts.core_units.iter().map(|unit| named(&unit.cpus, &unit.name)).collect();
     let sentence = match units.len() {
         1 => "the kernel drives the core PMU",
-        _ => "hybrid cores: events of each PMU count on its CPUs only",
+        _ => "hybrid cores: each PMU counts its events on its own CPUs only",
     };
     COUNTERS.fact(NAME, units.join(", "), sentence)
 }
 
 fn table(catalog: &Catalog) -> Observation {
     if catalog.is_known_processor() {
-        let sentence = "names and codes of events are specific to this processor";
+        let sentence = "event names and codes are specific to this processor";
         return COUNTERS.good("event_table", catalog.table(), sentence);
     }
     COUNTERS.advice(
@@ -70,7 +70,7 @@ fn table(catalog: &Catalog) -> Observation {
 fn at_once(trial: &Trial) -> Observation {
     match (trial.at_once, &trial.user) {
         (Some(count), _) => {
-            let sentence = "hardware events that count at the same time; more are multiplexed";
+            let sentence = "hardware events that can be counted at once; more are multiplexed";
             COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
         (None, Err(refusal)) => COUNTERS.unknown(COUNTERS_AT_ONCE, &refusal.sentence),
@@ -93,8 +93,7 @@ fn paranoid(facts: &Facts) -> Observation {
         1 => COUNTERS.good(
             NAME,
             value,
-            "any process may count its own events in user and kernel \
-                                        mode; --cpu needs 0",
+            "any process may count its own events in user and kernel mode; --cpu needs level 0",
         ),
         2 => COUNTERS.advice(NAME, value, "user mode only without CAP_PERFMON", fix),
         _ => COUNTERS.missing(NAME, value, "no counting without CAP_PERFMON", fix),
@@ -136,7 +135,8 @@ fn software(trial: &Trial) -> Observation {
     }
 }
 
-/// Every kernel with tracepoints has this one. Folders may be open while their files are not.
+/// Every kernel with tracepoints has this one. Directories may be readable while the files in them
+/// are not.
 const SOME_POINT: &str = "sched/sched_switch/id";
 
 pub(super) fn tracepoints(around: &HostFacts) -> Observation {
@@ -165,7 +165,7 @@ pub(super) fn tracepoints(around: &HostFacts) -> Observation {
             Some("sudo mount -t tracefs nodev /sys/kernel/tracing".to_owned()),
         ),
         _ => {
-            let sentence = format!("{sentence}: this kernel, or container, shows none");
+            let sentence = format!("{sentence}: this kernel or container exposes none");
             COUNTERS.missing(NAME, "none", &sentence, None)
         }
     }
@@ -176,7 +176,7 @@ fn watchdog(facts: &Facts) -> Observation {
         true => COUNTERS.advice(
             "nmi_watchdog",
             "on",
-            "the NMI watchdog may take one counter of every CPU",
+            "the NMI watchdog may take one counter on every CPU",
             Some("sudo sysctl kernel.nmi_watchdog=0".to_owned()),
         ),
         false => COUNTERS.good("nmi_watchdog", "off", "the NMI watchdog holds no counter"),

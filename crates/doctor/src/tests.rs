@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines defined by the results of their kernel, with software events in place of
-//! hardware ones.
+//! Synthetic machines defined by what their kernel returns, with software events in place of
+//! hardware events.
 
 use super::*;
 use crate::host_facts::{CoreUnit, Facts, UserAccess};
@@ -14,10 +14,10 @@ use linerate_record::{Derive, Scalar};
 use std::collections::BTreeSet;
 use tiers::count_at_once;
 
-/// Counts nothing on processors that do all instructions themselves.
+/// Counts nothing on processors that implement all instructions in hardware.
 const EMULATION_FAULTS: Selector = Selector::new(SOFTWARE, 8);
 
-/// A kernel with this number of counters, which count the thread's clock.
+/// A kernel with this number of counters, all of which count the thread's clock.
 fn synthetic(counters: usize, refuses: fn(&Request) -> Option<i32>) -> impl Opener {
     let refuse = move |request: &Request, group: &[Selector]| {
         refuses(request).or_else(|| full(counters, request, group))
@@ -71,7 +71,7 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(about(&report, "counters_at_once").value.as_deref(), Some("6"));
     assert_eq!(report.figures()["counters_at_once"].as_number(), Some(6.0));
     assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
-    // Software events have no counter to read.
+    // Software events have no counter that could be read.
     assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
 }
 
@@ -96,7 +96,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
     assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
 }
 
-/// The kernel opens groups that want the counter of its watchdog, too; they never count.
+/// The kernel also opens groups that need the counter held by its watchdog; they never count.
 #[test]
 fn a_counter_that_the_watchdog_holds_is_not_there() {
     let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
@@ -109,13 +109,13 @@ fn a_counter_that_the_watchdog_holds_is_not_there() {
         let instructions = Request::new(Selector::new(HARDWARE, 1));
         let at_once = count_at_once(&synthetic(counters, |_| None), &instructions, counts);
         assert_eq!(at_once, counters - held);
-        // From all that open down to what counts, and no further.
+        // From all events that open down to the number that counts, and no further.
         let expected: Vec<usize> = (at_once.max(1)..=counters).rev().collect();
         assert_eq!(tried.into_inner(), expected);
     }
 }
 
-/// The level forbids kernel mode to software events as to others.
+/// At this level, software events, like all others, may not count kernel mode.
 #[test]
 fn software_events_of_user_mode_only_are_marked_as_partial() {
     let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
@@ -222,7 +222,7 @@ fn a_broken_valgrind_is_not_a_simulator() {
 }
 
 /// On any machine: a working tier has no cause; a failing one has a cause, a fix unless that would
-/// be another processor, and a null figure with the same reason.
+/// be a different processor, and a null figure with the same reason.
 #[test]
 fn this_machine_contradicts_itself_nowhere() {
     let report = examine(&Kernel, &HostFacts::gather());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Trial of the tiers.
+//! Trials of the tiers.
 
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
@@ -16,22 +16,22 @@ use std::process::{Child, Command, Stdio};
 
 /// Result of trying each tier.
 pub(super) struct Trial {
-    /// Instructions of both modes.
+    /// Instructions in user and kernel mode.
     pub(super) both: Result<(), Explanation>,
-    /// Instructions of user mode.
+    /// Instructions in user mode.
     pub(super) user: Result<(), Explanation>,
-    /// Cycles by registers that a module opened, without perf: the tier and a sentence. `None` on
-    /// processors without such registers.
+    /// Cycles from counter registers that a module made readable, without perf: the tier and a
+    /// sentence. `None` on processors without such registers.
     pub(super) registers: Option<Result<(Tier, String), Explanation>>,
-    /// CPU time by the kernel's own count.
+    /// CPU time as accounted by the kernel.
     pub(super) software: Result<(), Explanation>,
-    /// The same with kernel mode, which events inside the kernel require.
+    /// The same including kernel mode, which is required for events inside the kernel.
     pub(super) software_both: Result<(), Explanation>,
     /// The version of Valgrind.
     pub(super) valgrind: Result<String, Explanation>,
     /// Number of hardware events that count simultaneously; `None` if none does.
     pub(super) at_once: Option<usize>,
-    /// Whether this program can read a counter from user space; `None` if none counts.
+    /// Whether this program can read a counter from user space; `None` if no hardware event counts.
     pub(super) reads_counters: Option<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Trial {
             instructions.unwrap_or_else(|| event("instructions", Class::Hardware, HARDWARE, 1));
         let request = Request::new(instructions.selector);
         let user_only = Request { exclude_kernel: true, ..request };
-        // First: asking perf may close them.
+        // First, since opening perf events may close the registers.
         let registers = refusal::examine(around);
         let held = || Err(explainer.explain(&Refusal::HeldByModule, &instructions));
         let (both, user) = match around.pmu_user().is_some() {
@@ -79,7 +79,7 @@ impl Trial {
     pub(super) fn tiers(&self) -> Vec<TierState> {
         let at_once = match self.at_once {
             Some(1) => "1 event at a time".to_owned(),
-            Some(n) => format!("{n} events at a time, more by multiplexing"),
+            Some(n) => format!("{n} events at a time, more with multiplexing"),
             None => "events by multiplexing".to_owned(),
         };
         let both = format!("hardware counters, kernel and user mode: {at_once}");
@@ -102,19 +102,18 @@ impl Trial {
         })
     }
 
-    /// The timestamp counter is always available, so the tier works in part even without events.
+    /// The timestamp counter is always available, so the tier works partially even without events.
     fn software_state(&self) -> TierState {
         match (&self.software, &self.software_both) {
             (Ok(()), Ok(())) => {
-                works(Tier::Sw, "software events of the kernel, tracepoints, the timestamp counter")
+                works(Tier::Sw, "kernel software events, tracepoints, timestamp counter")
             }
             (Ok(()), Err(refusal)) => {
-                let sentence = "clocks and user-mode page faults by the kernel, the timestamp \
-                                counter";
+                let sentence = "kernel clock events, user-mode page faults, timestamp counter";
                 TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, sentence) }
             }
             (Err(refusal), _) => {
-                let sentence = format!("the timestamp counter only: {}", refusal.sentence);
+                let sentence = format!("timestamp counter only: {}", refusal.sentence);
                 TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, &sentence) }
             }
         }
@@ -130,7 +129,7 @@ impl Trial {
     }
 }
 
-/// Access by the registers that a module opened.
+/// Access through the registers that a module opened.
 const REGISTERS: &str = "registers";
 
 fn works(tier: Tier, sentence: &str) -> TierState {
@@ -163,12 +162,12 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// Iterations of the counted loop. Each is at least one instruction, and all together take at least
-/// a microsecond: counts of either kind are at least [`LEAST`].
+/// Iterations of the counted loop. Each takes at least one instruction, and all together at least a
+/// microsecond, so that both instructions and nanoseconds are at least [`LEAST`].
 const TURNS: u64 = 20_000;
 
-/// Minimum count of instructions, or nanoseconds, of the loop: no core takes less than a quarter of
-/// a cycle for an iteration, which contains a jump, and none has 20 GHz.
+/// Minimum number of instructions, or of nanoseconds, that the loop takes: no core takes less than
+/// a quarter of a cycle for an iteration, which contains a jump, and none runs at 20 GHz.
 const LEAST: u64 = TURNS / 100;
 
 fn work() {
@@ -177,7 +176,7 @@ fn work() {
     }
 }
 
-/// Maximum events tried simultaneously: more than the cores of any processor count.
+/// Maximum number of events tried simultaneously: more than any core has counters.
 const AT_ONCE_MAX: usize = 24;
 
 struct Probe<'a> {
@@ -202,7 +201,8 @@ impl Probe<'_> {
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
-    /// CPU time, of both modes or of one: the limits on kernel mode apply to it too.
+    /// CPU time, in both modes or in user mode only: the restrictions on kernel mode apply to it as
+    /// well.
     fn count_software(&self) -> (Result<(), Explanation>, Result<(), Explanation>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
@@ -211,13 +211,13 @@ impl Probe<'_> {
         (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
     }
 
-    /// An event that opens but does not count: emulators do that, and drivers for other cores.
+    /// An event that opens but does not count, as happens with emulators and with drivers for other
+    /// cores.
     fn counts_too_little(&self, event: &Event, count: u64) -> Explanation {
         Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opens but counts {count} instead of at least {LEAST}: it is not implemented \
-                 here",
+                "`{}` opens but counted {count}, expected at least {LEAST}: not implemented here",
                 event.name
             ),
             fix: Some(refusal::instead_of_nothing(self.explainer.host_facts.facts())),
@@ -235,8 +235,9 @@ impl Probe<'_> {
 }
 
 /// Number of events that count in one group: cycles, for which some processors have a dedicated
-/// counter, then as many of this one as fit. The kernel accepts as many as the processor has
-/// counters, even if its watchdog holds one, so `counts` checks that the group really counts.
+/// counter, and then this event as many times as it fits. The kernel accepts as many as the
+/// processor has counters, even if its watchdog holds one, so `counts` checks that the group really
+/// counts.
 pub(super) fn count_at_once(
     opener: &dyn Opener,
     request: &Request,
@@ -258,7 +259,7 @@ pub(super) fn count_at_once(
     group.len()
 }
 
-/// Whether a group was on the counters when it should have been.
+/// Whether a group was scheduled on the counters when it should have been.
 fn gets_counters(group: &[perf::Event]) -> bool {
     let reading = group.first().and_then(|leader| counted(leader).ok());
     reading.is_some_and(|reading| reading.running_ns > 0)
@@ -271,7 +272,7 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
     event.read()
 }
 
-/// Valgrind's version; it is queried in parallel with other checks.
+/// Queries Valgrind's version in parallel with other checks.
 pub(super) struct VersionQuery(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
 impl VersionQuery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts about running programs that `linerate why` can read here, and how to enable more.
+//! What `linerate why` can read here about running programs, and how to enable more.
 
 use crate::host_facts::HostFacts;
 use crate::namespaces;
@@ -13,7 +13,7 @@ use std::io::Read;
 
 const PROGRAMS: Section = Section::Programs;
 
-/// Settings that determine what is visible of a program.
+/// Settings that determine what can be seen of a program.
 pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
     vec![
@@ -39,13 +39,13 @@ fn others(around: &HostFacts) -> Observation {
     }
 }
 
-/// The scheduler's accounting per thread, without which waiting looks like sleep.
+/// The scheduler's per-thread accounting, without which waiting looks like sleep.
 fn waits(root: &Root) -> Observation {
     const NAME: &str = "time_waiting";
     let text = root.text("proc/self/schedstat").unwrap_or_default();
     let times = text.split_whitespace().nth(2).and_then(|times| times.parse::<u64>().ok());
     match times {
-        Some(1..) => PROGRAMS.good(NAME, "counted", "the kernel accounts run-queue delay"),
+        Some(1..) => PROGRAMS.good(NAME, "counted", "the kernel records run-queue delay"),
         Some(0) => PROGRAMS.missing(
             NAME,
             "not counted",
@@ -59,15 +59,12 @@ fn waits(root: &Root) -> Observation {
 fn samples(trial: &Trial) -> Observation {
     const NAME: &str = "program_samples";
     match (&trial.software_both, &trial.software) {
-        (Ok(()), _) => PROGRAMS.good(
-            NAME,
-            "user, kernel",
-            "functions of programs and of the kernel are \
-                 sampled",
-        ),
+        (Ok(()), _) => {
+            PROGRAMS.good(NAME, "user, kernel", "program and kernel functions are sampled")
+        }
         (Err(refusal), Ok(())) => {
             let sentence = format!(
-                "functions of programs are sampled, those of the kernel are not: {}",
+                "program functions are sampled, kernel functions are not: {}",
                 refusal.sentence
             );
             PROGRAMS.advice(NAME, "user", &sentence, refusal.fix.clone())
@@ -79,23 +76,23 @@ fn samples(trial: &Trial) -> Observation {
 /// Whether kernel functions have names: /proc/kallsyms shows addresses of 0 to unprivileged users.
 fn names(root: &Root, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
-    // The first line is enough of a file of megabytes.
+    // The file has megabytes; its first line is enough.
     let mut start = [0; 16];
     let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
     match (read, trial.software_both.is_ok()) {
         (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
-        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "only needed for samples of the kernel"),
+        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "only needed for kernel samples"),
         (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
             NAME,
             "hidden",
-            "kernel functions cannot be named (kernel.kptr_restrict)",
+            "kernel symbols are hidden (kernel.kptr_restrict)",
             Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
         ),
-        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "kernel functions can be named"),
+        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "kernel symbols are readable"),
     }
 }
 
-/// Kernel events: they require tracepoints, and the right to see those of all programs.
+/// Kernel events: they require tracepoints, and permission to see those of all programs.
 fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
     const WHAT: &str = "preempting threads, drop reasons, system calls, locks";

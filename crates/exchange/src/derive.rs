@@ -11,17 +11,17 @@
 //!
 //! Slices are summed first and divided afterwards, so that a short slice has little weight. With
 //! five slices or more, the interval is that of the median slice. A tick counts as a cycle, which
-//! is right if the processor's own cycle counter is read.
+//! is correct if the processor's own cycle counter was read.
 //!
-//! A slice whose overflow indicator is set provides time and packets, but no counts: it is unknown
-//! which counter overflowed, or how often.
+//! A slice whose overflow indicator is set contributes time and packets, but no counts: it is
+//! unknown which counter overflowed, or how many times.
 
 use crate::{CYCLES, INSTRUCTIONS, Processor};
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::strands::{InputFault, Slice, StrandCounts, StrandEvent};
 use linerate_record::{Figure, Tier};
 
-/// Units, as figures have them.
+/// Units, as used in figures.
 pub(crate) mod unit {
     pub(crate) const KPPS: &str = "kpps";
     pub(crate) const TICKS_PER_PACKET: &str = "ticks/packet";
@@ -33,7 +33,7 @@ pub(crate) mod unit {
     pub(crate) const PTI: &str = "events/1000 instructions";
 }
 
-/// A strand from its slices, and the inconsistencies among them.
+/// Builds a strand from its slices, and lists the inconsistencies among them.
 pub fn from_slices(
     cpu: u32,
     slices: Vec<Slice>,
@@ -64,7 +64,7 @@ pub fn from_slices(
     (strand, faults)
 }
 
-/// The preceding reading of each slice; `None` if it is missing.
+/// The reading that precedes each slice; `None` if it is missing.
 fn befores(slices: &[Slice]) -> impl Iterator<Item = Option<&Slice>> {
     let earlier = std::iter::once(None).chain(slices.iter().map(Some));
     slices.iter().zip(earlier).map(|(slice, before)| before.filter(|_| !slice.is_first))
@@ -89,11 +89,11 @@ fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     (sum(|(_, packets)| *packets), sum(|(ticks, _)| *ticks))
 }
 
-/// Counts of one slice, where usable.
+/// Counts of one slice, as far as they are usable.
 struct Counted {
     ticks: f64,
     instructions: Option<f64>,
-    /// `None` if the previous reading is missing.
+    /// `None` if the preceding reading is missing.
     packets: Option<f64>,
     /// Name, native name and count of each event other than instructions.
     events: Vec<(String, String, f64)>,
@@ -110,7 +110,7 @@ impl Counted {
         let ticks = slice.to_ticks.checked_sub(slice.from_ticks?)? as f64;
         if slice.overflow != 0 {
             fault(format!(
-                "the overflow indicator is {:x}: counts are dropped, time and packets kept",
+                "the overflow indicator is {:x}: counts discarded, time and packets kept",
                 slice.overflow
             ));
             return None;
@@ -133,7 +133,7 @@ impl Counted {
         {
             fault(format!(
                 "{counted} instructions in {ticks} ticks exceed the processor's issue rate: counts \
-                 are dropped"
+                 discarded"
             ));
             return None;
         }
@@ -142,9 +142,9 @@ impl Counted {
     }
 }
 
-const METHOD: &str = "sums over slices of the dump";
+const METHOD: &str = "sums over the dump's slices";
 
-/// Ratio of two sums; its interval is that of the median of the single ratios.
+/// Ratio of two sums, with the interval of the median of the individual ratios.
 fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
     let (above, below) =
         pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
@@ -161,8 +161,9 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
 }
 
 const NO_PACKETS: &str = "no two consecutive readings, so the number of packets is unknown";
-const NO_INSTRUCTIONS: &str = "no slice has the machine's code for instructions: set --machine to \
-                               another one, or to a TOML file with its codes as [[event]]";
+const NO_INSTRUCTIONS: &str = "no slice has the machine's event code for instructions: set \
+                               --machine to another machine, or to a TOML file with its codes as \
+                               [[event]]";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {
@@ -171,7 +172,7 @@ fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     };
     let pairs: Vec<(f64, f64)> =
         readings(slices).iter().map(|&(ticks, packets)| (packets as f64, ticks as f64)).collect();
-    // GHz are ticks per ns, and a packet per ns is a million thousand per second.
+    // A GHz is a tick per ns, and a packet per ns is a million thousand per second.
     ratio(unit::KPPS, clock * 1e6, &pairs, NO_PACKETS)
 }
 
@@ -201,7 +202,7 @@ fn cpi(counted: &[Counted], is_inverted: bool) -> Figure {
     ratio(unit::CPI, 1.0, &pairs.collect::<Vec<_>>(), NO_INSTRUCTIONS)
 }
 
-/// Each event once, in the order of first appearance.
+/// Each event once, in order of first appearance.
 fn events(counted: &[Counted]) -> Vec<StrandEvent> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (name, native, _) in counted.iter().flat_map(|slice| &slice.events) {
@@ -232,16 +233,16 @@ fn event(name: &str, native: &str, counted: &[Counted]) -> StrandEvent {
     }
 }
 
-/// A sum of an event counted by another program, including the effect of its scaling.
+/// Total count of an event counted by another program, including the effect of scaling.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
-    /// The name in this project's spelling.
+    /// The name as this project spells it.
     pub(crate) name: String,
-    /// The input's own name.
+    /// The name in the input.
     pub(crate) native: String,
     /// The count, or the reason why there is none.
     pub(crate) count: Result<f64, String>,
-    /// The part that was counted rather than scaled: the count is at least this.
+    /// The part that was counted rather than scaled: a lower bound of the count.
     pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
@@ -254,7 +255,8 @@ impl Sum {
     }
 }
 
-/// A strand whose input has sums, but no packets except those stated by the user.
+/// Builds a strand from an input that has totals only, and no packets except those stated by the
+/// user.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,
@@ -326,7 +328,7 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
         unit::KPPS,
         packets? / ns * 1e6,
         duration.tier,
-        "packets as given, over time",
+        "given packet count, over time",
     ))
 }
 
@@ -336,15 +338,15 @@ struct CertainCount {
     /// The count, or the reason why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
-    /// Certain lower bound of a count.
+    /// Certain lower bound of the count.
     least: f64,
 }
 
 /// Ratio of two counts. If one of them was scaled, the quotient has only the bound that the certain
-/// count gives; if both were, none.
+/// count gives; if both were scaled, it has none.
 fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
     const METHOD: &str = "counts of the input";
-    // The weaker evidence of the two is that of the quotient.
+    // The quotient has the weaker tier of the two.
     let tier = above.tier.max(below.tier);
     match (&above.count, &below.count) {
         (Ok(count), Ok(each)) if *each > 0.0 => {

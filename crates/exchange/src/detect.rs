@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detects the format of a text by content unique to each format.
+//! Detects the format of a text by content that only this format has.
 
 use crate::{perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folded stacks: a line per place in a program, `outer;inner COUNT`, as programs that draw flame
-//! graphs read them.
+//! Folded stacks: one line per place in a program, `outer;inner COUNT`, the input of programs that
+//! draw flame graphs.
 //!
-//! The count is ticks, rounded: for a run the working ticks of each stage and the waiting ticks of
-//! its worker, by their shares of the measured time; for regions those in the region itself; for
-//! VPP those of each node; for a profile, samples by call path. Places that were never timed are
-//! omitted.
+//! Counts are rounded ticks: for a run, the working ticks of each stage and the waiting ticks of
+//! its worker, by their shares of the measured time; for regions, the ticks in the region itself;
+//! for VPP, the ticks of each node; for a profile, samples by call path. Places that were never
+//! timed are omitted.
 
 use crate::CannotWrite;
 use linerate_record::profile::ProfileReport;
@@ -14,10 +14,10 @@ use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The stacks of a record.
+/// Returns the stacks of a record.
 ///
 /// # Errors
-/// It has no breakdown of time.
+/// The record has no breakdown of time.
 pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
     let mut text = String::new();
     match &record.body {
@@ -44,8 +44,8 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
     }
     if text.is_empty() {
         return Err(CannotWrite(
-            "the record does not break down the time: folded stacks need a record of run, tune, \
-             profile or regions, or an import from VPP"
+            "the record has no time breakdown: folded stacks need a run, tune, profile or regions \
+             record, or an import from VPP"
                 .to_owned(),
         ));
     }
@@ -57,7 +57,8 @@ fn of_run(run: &RunReport, text: &mut String) {
     for worker in &run.workers {
         let name = frame(&format!("worker {}", worker.name));
         for stage in &worker.stages {
-            // The share of the measured part, which packets of the whole run would overstate.
+            // The stage's share of the measured part; the packets of the whole run would overstate
+            // it.
             let ticks = stage.busy.map(|share| share * all);
             append_stack(text, &format!("{name};{}", frame(&stage.name)), ticks);
         }
@@ -70,7 +71,7 @@ fn of_run(run: &RunReport, text: &mut String) {
     }
 }
 
-/// Threads of the same name are merged.
+/// Threads with the same name are merged.
 fn of_profile(report: &ProfileReport, text: &mut String) {
     let mut stacks = BTreeMap::<String, u64>::new();
     for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
@@ -90,7 +91,7 @@ fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     }
 }
 
-/// Frame name without characters that separate frames or end a line.
+/// Frame name without the characters that separate frames or end a line.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

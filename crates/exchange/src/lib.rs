@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Imports the output of other profilers as records, and exports records for other programs.
+//! Imports the output of other profilers as records, and exports records in the formats of other
+//! programs.
 //!
 //! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
-//!   [`totals`] converts our own records to what a dump can hold.
-//! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], `show runtime` of
-//!   VPP by [`vpp`].
-//! - Comma-separated values and Prometheus text are written by [`table`], folded stacks, for flame
-//!   graphs, by [`folded`]; profiles are written for other viewers by [`pprof`] and
-//!   [`perf_script`].
-//! - [`detect`] identifies the program that wrote a text.
+//!   [`totals`] converts our own records to the data that a dump can hold.
+//! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], VPP's `show
+//!   runtime` by [`vpp`].
+//! - Comma-separated values and Prometheus text are written by [`table`], folded stacks for flame
+//!   graphs by [`folded`], and profiles for other viewers by [`pprof`] and [`perf_script`].
+//! - [`detect`] identifies the program that produced a text.
 //!
-//! Readers keep valid lines and report the number of every invalid one: a damaged line does not
-//! invalidate the file. Nothing is filled in. [`mod@derive`] computes metrics from the counts, the
-//! same for every format.
+//! Readers keep valid lines and report the line number of every invalid one: a damaged line does
+//! not invalidate the file. Missing data are never filled in. [`mod@derive`] computes metrics from
+//! the counts in the same way for every format.
 //!
-//! Left out: files (`cli` reads them), what a miss costs and what to do about it (`plan`).
+//! Left out: files (`cli` reads them), and the cost of misses and what to do about it (`plan`).
 
 #![forbid(unsafe_code)]
 
@@ -32,12 +32,12 @@ pub mod vpp;
 
 use std::fmt;
 
-/// Known properties of the processor that an input was measured on.
+/// Known properties of the processor on which an input was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processor {
-    /// GHz of its tick counter.
+    /// Frequency of its tick counter in GHz.
     pub clock_ghz: Option<f64>,
-    /// Maximum instructions of a strand per tick; counts beyond it are invalid.
+    /// Maximum number of instructions per tick of a strand; higher counts are invalid.
     pub instructions_per_tick: Option<f64>,
     /// Events by code.
     pub codes: Vec<EventCode>,
@@ -48,9 +48,9 @@ pub struct Processor {
 pub struct EventCode {
     /// The code, as programmed into the counter.
     pub code: u64,
-    /// The name: `instructions`, `dc`.
+    /// The portable name: `instructions`, `dc`.
     pub name: String,
-    /// The processor's own name: `DC_miss`.
+    /// The processor's native name: `DC_miss`.
     pub native: String,
 }
 
@@ -71,7 +71,7 @@ pub const CYCLES: &str = "cycles";
 pub struct NothingRead {
     /// The error and the fix.
     pub sentence: String,
-    /// Line of the first fault, from 1; `None` if the fault is not in one line.
+    /// Line of the first fault, starting at 1; `None` if the fault is not in a single line.
     pub line: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for NothingRead {
 
 impl std::error::Error for NothingRead {}
 
-/// The record has nothing that the format can represent.
+/// The record contains nothing that the format can represent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotWrite(String);
 
@@ -98,7 +98,7 @@ impl fmt::Display for CannotWrite {
 
 impl std::error::Error for CannotWrite {}
 
-/// Lines of a text with their numbers, from 1, without line endings.
+/// Lines of a text with their numbers, starting at 1, without line endings.
 fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
     (1..).zip(text.lines())
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile as `perf script` prints one, for programs that read that.
+//! A profile in the output format of `perf script`, for programs that read it.
 //!
-//! A record has how often each call path was sampled, not when: samples of a path follow one
-//! another, a period apart. Addresses are not known either, and are written
-//! as 0.
+//! A record contains how often each call path was sampled, but not when: the samples of a path are
+//! written one after another, one period apart. Addresses are unknown as well, and are written as
+//! 0.
 
 use crate::CannotWrite;
 use linerate_record::profile::ProfileReport;
 use linerate_record::{Body, Record};
 use std::fmt::Write;
 
-/// The text of all samples.
+/// Returns the text of all samples.
 ///
 /// # Errors
-/// It is not a record of `profile`.
+/// The record is not one of `profile`.
 pub fn text(record: &Record) -> Result<String, CannotWrite> {
     let Body::Profile(report) = &record.body else {
-        return Err(CannotWrite("perf script text is made of a record of profile".to_owned()));
+        return Err(CannotWrite("perf script text needs a profile record".to_owned()));
     };
     let mut text = String::new();
     let period_ns = 1e9 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
@@ -40,7 +40,7 @@ pub fn text(record: &Record) -> Result<String, CannotWrite> {
     Ok(text)
 }
 
-/// The functions of a path, the one that ran first.
+/// The functions of a call path, innermost first.
 fn frames(report: &ProfileReport, node: usize) -> String {
     let frame = |one: &&linerate_record::profile::FunctionCost| {
         format!("\t{:16x} {} ({})\n", 0, word(&one.name), word(&one.module))
@@ -48,7 +48,7 @@ fn frames(report: &ProfileReport, node: usize) -> String {
     report.path(node).iter().rev().map(frame).collect()
 }
 
-/// A name without line ends.
+/// A name without line endings.
 fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Output of `perf stat`: one event per line, with `-j`, with `-x SEPARATOR` and as plain text.
 //!
-//! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all
-//! together. Intervals (`-I`) are added up. Of the fields of a line, these are read:
+//! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all of
+//! them together. Intervals (`-I`) are added up. These fields of a line are read:
 //!
 //! ```text
 //! [moment] [processor, core, thread [processors of it]] count unit event [variance] time share ...
 //! ```
 //!
-//! With `-x`, the output does not say which of the first three is present; they are distinguished
-//! by the following columns, since only a count is followed by a non-numeric unit, an event, and
-//! the time and share that it was counted.
+//! With `-x`, the output does not indicate which of the first three fields are present; they are
+//! distinguished by the following columns, since only a count is followed by a non-numeric unit, an
+//! event, and the time and share for which it was counted.
 //!
-//! Counts that perf scaled, because the event was on a counter for a part of the time, are used as
-//! they are and marked. perf does not report the error of scaling, and a single sum does not show
-//! it; only the raw count is certain, a lower bound:
+//! Counts that perf scaled, because the event was on a counter for only part of the time, are used
+//! as they are and marked. perf does not report the scaling error, and it cannot be derived from a
+//! single total; only the raw count is certain, as a lower bound:
 //!
 //! ```text
 //! counted = count * share of the time that it was counted
 //! ```
 //!
-//! Metrics are ignored: they are computed here, from the counts.
+//! Metrics are ignored: they are computed here from the counts.
 
 mod plain;
 
@@ -49,22 +49,22 @@ const SOFTWARE: [&str; 12] = [
     "emulation_faults",
 ];
 
-/// Whether a line is unmistakably from perf.
+/// Whether a line unmistakably comes from perf.
 pub(crate) fn is_its_own(line: &str) -> bool {
     plain::is_its_own(line)
         || json(line).is_some()
         || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
 }
 
-/// An event as given in a line.
+/// An event as given on a line.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// The CPU, core or thread; empty if all are together.
+    /// The CPU, core or thread; empty if they were counted together.
     whose: String,
     event: String,
     unit: String,
     count: Result<f64, String>,
-    /// Share of the time that it was counted, 0 to 1.
+    /// Share of the time for which the event was counted, 0 to 1.
     share: Option<f64>,
 }
 
@@ -75,13 +75,13 @@ impl Row {
     }
 }
 
-/// Reads the output of perf. Every other line is a fault, including the command's: `perf stat -o`
-/// separates the two.
+/// Reads the output of perf. Any other line is a fault, including output of the command itself:
+/// `perf stat -o` separates the two.
 ///
 /// # Errors
 /// No line was usable.
 ///
-/// `packets`: the number handled meanwhile, as the user gave it.
+/// `packets`: the number of packets handled meanwhile, as given by the user.
 pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRead> {
     let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -97,7 +97,8 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         let row = json(text).or_else(|| fields(text, separator?));
         let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
-            // The wall time of the command belongs to none of the processors counted separately.
+            // The wall time of the command does not belong to any of the separately counted
+            // processors.
             Some(row)
                 if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),
@@ -105,13 +106,13 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
             None if is_plain && plain::is_prose(text) => lines -= 1,
             None => faults.push(InputFault {
                 line,
-                sentence: "not an event of `perf stat`; line skipped".to_owned(),
+                sentence: "not a `perf stat` event; line skipped".to_owned(),
             }),
         }
     }
     if strands.is_empty() {
         let line = faults.first().map(|fault: &InputFault| fault.line);
-        let sentence = "no event of `perf stat`".to_owned();
+        let sentence = "no `perf stat` events".to_owned();
         return Err(NothingRead { sentence, line });
     }
     strands.iter_mut().flat_map(|(_, sums)| sums).for_each(note_scaling);
@@ -130,7 +131,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
     })
 }
 
-/// Whether a line is a metric of the preceding event: its first fields are empty.
+/// Whether a line is a metric of the preceding event, with its first fields empty.
 fn is_metric(line: &str, separator: Option<char>) -> bool {
     let empty = |separator| line.split(separator).filter(|field| field.trim().is_empty()).count();
     separator.is_some_and(|separator| empty(separator) >= 4)
@@ -147,7 +148,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     let sums = &mut strands[at].1;
     let sum = sum_of(row);
     match sums.iter_mut().find(|known| known.native == sum.native) {
-        // An interval without a count leaves the sum without one: it would be too small.
+        // If an interval has no count, neither has the total: it would be too small.
         Some(known) => match (&mut known.count, sum.count) {
             (Ok(count), Ok(more)) => {
                 *count += more;
@@ -162,7 +163,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
 
 fn sum_of(row: Row) -> Sum {
     let (plain, modifier) = match row.event.rsplit_once(':') {
-        // `tracepoint:name` and `cpu/event/` have colons and slashes that are not modifiers.
+        // `tracepoint:name` and `cpu/event/` contain colons and slashes that are not modifiers.
         Some((plain, modifier)) if modifier.chars().all(|c| "ukhHGpPSDIW".contains(c)) => {
             (plain, modifier)
         }
@@ -186,7 +187,7 @@ fn sum_of(row: Row) -> Sum {
         () if modifier.contains('u') && !modifier.contains('k') => Tier::User,
         () => Tier::Hw,
     };
-    // Times come in ms; the names of this project's own events end in the unit.
+    // Times are in ms; the names of this project's own events end in the unit.
     let (name, count) = match (row.unit.as_str(), row.count) {
         ("msec", count) => (format!("{name}_ns"), count.map(|ms| ms * 1e6)),
         ("ns", count) => (format!("{name}_ns"), count),
@@ -197,11 +198,11 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Reports the counted share of scaled counts.
+/// Reports which share of a scaled count was actually counted.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;
-        sum.method = format!("perf stat, scaled from {percent:.0} % of the time");
+        sum.method = format!("perf stat, scaled up from {percent:.0} % of the time");
     }
 }
 
@@ -215,7 +216,7 @@ fn count(text: &str) -> Option<Result<f64, String>> {
     }
 }
 
-/// Digits with a point or an exponent: no `inf`, `nan`, sign or blank.
+/// Digits with a decimal point or an exponent: no `inf`, `nan`, sign or blank.
 fn number(text: &str) -> Option<f64> {
     let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     let text = text.trim();
@@ -247,11 +248,11 @@ fn json(line: &str) -> Option<Row> {
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-    // At most a timestamp, the owner, and the number of processors precede the count.
+    // At most a timestamp, the CPU, core or thread, and the number of processors precede the count.
     (0..=3).find_map(|at| row_at(&fields, at))
 }
 
-/// The row, if the field at `at` is its count.
+/// The row, if the field at `at` is a count.
 fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     let count = count(fields.get(at)?)?;
     let (unit, event) = (fields.get(at + 1)?, fields.get(at + 2)?);
@@ -282,7 +283,7 @@ mod tests {
         strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
     }
 
-    /// As printed here by perf 6.1 without counters, and as it prints with counters.
+    /// As printed here by perf 6.1 without counters, and in the form it prints with counters.
     #[test]
     fn one_strand_in_both_forms() {
         let json = "{\"counter-value\" : \"0.765429\", \"unit\" : \"msec\", \
@@ -340,7 +341,7 @@ mod tests {
         );
     }
 
-    /// Two intervals, one counted completely and one for a tenth of the time.
+    /// Two intervals, one counted for all of the time and one for a tenth of it.
     #[test]
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\

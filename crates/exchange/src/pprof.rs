@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A profile in the format of pprof, which `go tool pprof`, speedscope, Parca and Pyroscope read:
-//! the messages of `profile.proto` (github.com/google/pprof), gzipped.
+//! A profile in the pprof format, which `go tool pprof`, speedscope, Parca and Pyroscope read: the
+//! messages of `profile.proto` (github.com/google/pprof), gzipped.
 //!
-//! A record has functions, not addresses, so that a location is a function. Only the fields that
+//! A record contains functions, not addresses, so each location is a function. Only the fields that
 //! are written have numbers here.
 
 mod gzip;
@@ -14,18 +14,18 @@ use linerate_record::{Body, Record};
 use message::Message;
 use std::collections::HashMap;
 
-/// The bytes of the file.
+/// Returns the bytes of the file.
 ///
 /// # Errors
-/// It is not a record of `profile`.
+/// The record is not one of `profile`.
 pub fn bytes(record: &Record) -> Result<Vec<u8>, CannotWrite> {
     let Body::Profile(report) = &record.body else {
-        return Err(CannotWrite("pprof is made of a record of profile".to_owned()));
+        return Err(CannotWrite("pprof output needs a profile record".to_owned()));
     };
     Ok(gzip::stored(&profile(report, record.provenance.unix_s).into_bytes()))
 }
 
-/// Fields of the message `Profile`.
+/// Fields of the `Profile` message.
 mod fields {
     pub(super) const SAMPLE_TYPE: u32 = 1;
     pub(super) const SAMPLE: u32 = 2;

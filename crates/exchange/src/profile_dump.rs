@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PROFILE_DUMP ver 2.0: what the profiler of Netra DPS prints on the console.
+//! PROFILE_DUMP ver 2.0: the console output of the Netra DPS profiler.
 //!
 //! From "Netra Data Plane Software Suite 2.0", chapter 10, code example 10-2. All numbers are
-//! hexadecimal, and each line is one of two records:
+//! hexadecimal, and each line is one of two record types:
 //!
 //! ```text
 //! start   CPUID,ID,1,ticks,PC,group,code of counter 1,code of counter 2
 //! update  CPUID,ID,2,ticks,PC,group,counter 1,counter 2,overflow,user's number
 //! ```
 //!
-//! A start sets the counters to a pair of events; the next update of the same strand reads them.
-//! The program cycles through the events, one after another. The user's number is the packets so
-//! far. A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be
-//! several, with other output between them.
+//! A start programs the counters for a pair of events; the next update of the same strand reads
+//! them. The program cycles through the events. The user's number is the number of packets so far.
+//! A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be several
+//! dumps, with other output between them.
 //!
 //! ```text
 //! for each line inside a dump
@@ -22,10 +22,12 @@
 //!                           where nothing stands between the two
 //! ```
 //!
-//! The first update of a dump ends a slice that began before it: its events are unknown, so its
-//! counts are not used, only the time and packets as the start of the next slice.
+//! The first update in a dump ends a slice that began before the dump. The events of that slice are
+//! unknown, so its counts are not used, but only its time and packets, as the start of the next
+//! slice.
 //!
-//! Counters have 32 bits. ID and PC are kept as they are. Left out: what they say of the program.
+//! Counters are 32 bits wide. ID and PC are kept as they are. Left out: what they reveal about the
+//! program.
 
 use crate::slices::{COUNT_MAX, Written};
 use crate::{NothingRead, Processor, derive, numbered};
@@ -41,12 +43,12 @@ const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User D
 /// The group of counters whose codes are in the processor's table: those of a strand.
 const GROUP: u64 = 1;
 
-/// Whether a line is unmistakably from such a dump.
+/// Whether a line unmistakably comes from such a dump.
 pub(crate) fn is_its_own(line: &str) -> bool {
     line.trim().starts_with(START)
 }
 
-/// Reads a text with dumps in it.
+/// Reads a text that contains dumps.
 ///
 /// # Errors
 /// No line was usable.
@@ -94,12 +96,12 @@ fn nothing(fault: Option<&InputFault>) -> NothingRead {
 /// Position of the reader relative to the dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// Before, between or after them.
+    /// Before, between or after the dumps.
     #[default]
     Outside,
-    /// In one of a supported version.
+    /// In a dump of a supported version.
     Inside,
-    /// In one that is skipped.
+    /// In a dump that is skipped.
     Refused,
 }
 
@@ -107,7 +109,7 @@ enum Part {
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
-    /// A start without a reading yet, and its line.
+    /// A start without a reading so far, and its line.
     started: Option<(u64, Start)>,
     /// Ticks and user value of the last update, unless later updates are missing.
     last: Option<(u64, u64)>,
@@ -117,7 +119,7 @@ struct Strand {
 struct Reader {
     part: Part,
     strands: BTreeMap<u32, Strand>,
-    /// The strands in order of appearance.
+    /// The strands, in order of appearance.
     order: Vec<u32>,
     faults: Vec<InputFault>,
     lines: u64,
@@ -146,7 +148,7 @@ impl Reader {
 
     fn begin(&mut self, line: u64, rest: &str) {
         if self.part != Part::Outside {
-            self.fault(line, format!("a dump begins before {END} of the previous one"));
+            self.fault(line, format!("a dump begins before the {END} of the previous one"));
         }
         self.forget_all();
         self.part = match rest.strip_prefix(",ver,") {
@@ -155,14 +157,20 @@ impl Reader {
                 self.fault(
                     line,
                     format!(
-                        "unsupported version `{}`, expected {VERSION}: skipped",
+                        "unsupported version `{}`, expected {VERSION}: dump skipped",
                         shortened(version)
                     ),
                 );
                 Part::Refused
             }
             None => {
-                self.fault(line, format!("no version, as in `{START},ver,{VERSION}`: skipped"));
+                self.fault(
+                    line,
+                    format!(
+                        "no version (expected `{START},ver,{VERSION}`): dump \
+                                          skipped"
+                    ),
+                );
                 Part::Refused
             }
         };
@@ -181,7 +189,7 @@ impl Reader {
         }
     }
 
-    /// Anything may be missing between two dumps.
+    /// Any lines may be missing between two dumps.
     fn forget_all(&mut self) {
         for strand in self.strands.values_mut() {
             (strand.started, strand.last) = (None, None);
@@ -201,7 +209,9 @@ impl Reader {
         let cpu = fields[0];
         let cpu = if is_number(cpu) { u32::from_str_radix(cpu, 16).ok() } else { None };
         let read = match is_last && self.is_cut {
-            true => Err("the input ends in this line: its last number may be truncated".to_owned()),
+            true => {
+                Err("the input ends within this line: its last number may be truncated".to_owned())
+            }
             false => read_record(&fields),
         };
         match (cpu, read) {
@@ -212,7 +222,7 @@ impl Reader {
                     (strand.started, strand.last) = (None, None);
                 }
             }
-            // The reading that is missing is unknown, so any strand may be affected.
+            // The missing reading is unknown, so any strand may be affected.
             (None, read) => {
                 let sentence =
                     read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
@@ -242,11 +252,11 @@ impl Strand {
         let lost = self.started.replace((line, start));
         if self.last.is_some_and(|(last, _)| start.ticks < last) {
             (self.started, self.last) = (None, None);
-            return Some("ticks run backwards: earlier readings are kept separate".to_owned());
+            return Some("ticks went backwards: earlier readings are kept separate".to_owned());
         }
         let (line, _) = lost?;
         self.last = None;
-        Some(format!("counters restarted, and those started in line {line} were never read"))
+        Some(format!("counters restarted; those started on line {line} were never read"))
     }
 
     fn update(&mut self, line: u64, update: Update) -> Option<String> {
@@ -272,7 +282,7 @@ impl Strand {
         });
         self.last = Some((ticks, user));
         backwards.then(|| {
-            "ticks or packets run backwards: earlier readings are kept separate".to_owned()
+            "ticks or packets went backwards: earlier readings are kept separate".to_owned()
         })
     }
 }
@@ -283,7 +293,7 @@ enum Entry {
     Update(Update),
 }
 
-/// The counters were set.
+/// The counters were programmed.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     ticks: u64,
@@ -301,7 +311,7 @@ struct Update {
     place: Place,
 }
 
-/// Parses hexadecimal digits only; `from_str_radix` would accept a sign.
+/// Accepts hexadecimal digits only; `from_str_radix` would accept a sign.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -321,10 +331,10 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
         None => return Err(format!("invalid number of fields: {}", fields.len())),
     };
     if fields.len() != wanted {
-        return Err(format!("{} fields instead of {wanted}", fields.len()));
+        return Err(format!("{} fields, expected {wanted}", fields.len()));
     }
     if numbers[5] != GROUP {
-        return Err(format!("unknown codes of counter group {:x}", numbers[5]));
+        return Err(format!("counter group {:x} has unknown event codes", numbers[5]));
     }
     let (ticks, counters) = (numbers[3], [numbers[6], numbers[7]]);
     let place = Place { id: numbers[1], pc: numbers[4] };
@@ -338,7 +348,7 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     Ok(Entry::Update(Update { ticks, counts: counters, overflow, user, place }))
 }
 
-/// A field, shortened for an error message and without control characters.
+/// A field, shortened for an error message and stripped of control characters.
 fn shortened(field: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = field.chars().take(20).map(shown).collect();
@@ -348,8 +358,8 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Reading them back gives the same; ID and PC are 0 where the
-/// readings do not come from a dump.
+/// Writes the readings of strands. Reading them back yields the same readings; ID and PC are 0 if
+/// the readings do not come from a dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contents of a dump: slices of time in which a strand had a pair of events counted, generated
-//! from totals as if its events had been counted one after the other.
+//! The contents of a dump: time slices in which a strand had a pair of events counted, generated
+//! from totals as if the events had been counted one after another.
 
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
 use linerate_record::strands::{Place, Slice};
 
-/// Maximum count of a counter of a dump.
+/// Maximum value of a counter in a dump.
 pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
 
 /// A strand to be written, with its number in the dump.
@@ -19,7 +19,7 @@ pub struct Written {
     pub slices: Vec<Slice>,
 }
 
-/// Totals of a strand, to be written as if its events had been multiplexed.
+/// Totals of a strand, to be written as if the events had been multiplexed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
     /// Packets.
@@ -32,14 +32,15 @@ pub struct Totals {
     pub events: Vec<(String, u64)>,
 }
 
-/// Slices that add up to `totals`, one event in each.
+/// Slices that add up to `totals`, with one event each.
 ///
-/// Packets, ticks and instructions add up exactly. The slices of an event have the part for their
-/// share of the instructions, rounded: its rate is that of the totals to within half a count.
-/// Events that the processor has no code for are left out; their names are returned.
+/// Packets, ticks and instructions add up exactly. The slices of an event have a count in
+/// proportion to their share of the instructions, rounded: the event's rate is the overall rate to
+/// within half a count. Events for which the processor has no code are left out; their names are
+/// returned.
 ///
 /// # Errors
-/// The processor has no code for instructions.
+/// The processor has no event code for instructions.
 pub fn slices(
     totals: &Totals,
     processor: &Processor,
@@ -54,7 +55,7 @@ pub fn slices(
         totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
     let left_out = totals.events.iter().map(|(name, _)| name.clone());
     let left_out = left_out.filter(|name| code(name).is_none()).collect();
-    // Without an event, the instructions still need a second code: their own.
+    // Without an event, the instructions still need a second code: that of instructions itself.
     let turns: Vec<(u64, u64)> = match coded.as_slice() {
         [] => vec![(instructions.code, totals.instructions)],
         coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
@@ -68,7 +69,7 @@ pub fn slices(
         let (code, count) = turns[(step % turns.len() as u64) as usize];
         let share = |all: u64| (part(all, step + 1) - part(all, step)) as u64;
         let executed = share(totals.instructions);
-        // The event's rate in this slice is the overall rate.
+        // The event's rate in this slice equals the overall rate.
         let count = match totals.instructions {
             0 => share(count),
             all => {
@@ -88,14 +89,14 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event this frequent overflows a 32-bit counter within a slice of instructions"
+            "an event overflows its 32-bit counter within a slice sized for instructions"
                 .to_owned(),
         ));
     }
     Ok((slices, left_out))
 }
 
-/// A reading with only time and packets.
+/// A reading that has only time and packets.
 pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,

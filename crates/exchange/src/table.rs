@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of a record one by one: as comma-separated values (RFC 4180) and as the text that
-//! Prometheus reads (its exposition format).
+//! The figures of a record, one by one: as comma-separated values (RFC 4180) and as text for
+//! Prometheus (its exposition format).
 //!
-//! Absent figures have an empty value and their reason in the first, and are omitted from the
-//! second, which cannot express them. Omitted from both: curves, histograms, and sentences.
+//! Absent figures have an empty value and a reason in the former, and are omitted from the latter,
+//! which cannot express them. Omitted from both: curves, histograms, and sentences.
 
 mod rows;
 
@@ -27,8 +27,8 @@ pub struct Row {
     pub figure: Figure,
 }
 
-/// Comma-separated values with a header; numbers have as many digits as they need to be read back
-/// bit for bit.
+/// Comma-separated values with a header; numbers have as many digits as are needed to read them
+/// back bit for bit.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = "worker,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -58,8 +58,8 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Prometheus text: a gauge per name, with the worker, the stage, the unit and the tier as labels.
-/// Every gauge appears once, followed by its samples, as the format requires.
+/// Prometheus text: one gauge per name, with the worker, stage, unit and tier as labels. Every
+/// gauge appears once, followed by its samples, as the format requires.
 ///
 /// # Errors
 /// The record has no numeric figures.
@@ -94,7 +94,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     Ok(text)
 }
 
-/// Letters, digits, `_` and `:` are allowed in Prometheus names.
+/// Prometheus allows letters, digits, `_` and `:` in names.
 fn metric(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == ':' { c } else { '_' }).collect()
 }

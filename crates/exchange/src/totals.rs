@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of a record of this project that a dump can hold: packets, ticks, and events, by line of
-//! the dump, which is a strand there and here a worker, a region or a whole program.
+//! The data from a record of this project that a dump can hold: packets, ticks, and events, by line
+//! of the dump. A line is a strand in the dump, and here a worker, a region or a whole program.
 //!
-//! A dump has one tick counter, and its events are of all of a line's time. Here events are of
-//! work alone, so its ticks are those of work too: packets times service time. The rate that
-//! follows is what the line would get through if it never waited.
+//! A dump has one tick counter, and its events cover all of a line's time. Here, events cover work
+//! only, so the ticks are those of work as well: packets times service time. The resulting rate is
+//! the throughput of the line if it never waited.
 //!
 //! | record | line | packets | ticks |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //! | regions | region of a thread | units of work, or visits without any | ticks in it |
 //! | stat | all | the unit of work | cycles |
 //!
-//! Without instructions only time and packets remain.
+//! Without instructions, only time and packets remain.
 
 use crate::slices::{Totals, Written, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
@@ -28,14 +28,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Readings {
     /// The lines, by number.
     pub strands: Vec<Written>,
-    /// Events without a code on this processor.
+    /// Events for which this processor has no code.
     pub left_out: BTreeSet<String>,
 }
 
-/// The readings for a dump of the record.
+/// Returns the readings for a dump of the record.
 ///
 /// # Errors
-/// The record has no packets with their time.
+/// The record has no packets with their times.
 pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, CannotWrite> {
     let strands = match &record.body {
         Body::Strands(report) => return of_import(&report.strands),
@@ -45,8 +45,8 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
         _ => {
             return Err(CannotWrite(
-                "the record has no packets with times: a dump needs a record of run, tune, \
-                 regions, stat --per, or an import"
+                "the record has no timed packets: a dump needs a run, tune, regions or stat --per \
+                 record, or an import"
                     .to_owned(),
             ));
         }
@@ -58,14 +58,14 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
             found.left_out.extend(left_out);
             slices
         } else {
-            // An update without a start provides time and packets, but no counts.
+            // An update without a start contributes time and packets, but no counts.
             let end = Slice { is_first: false, ..reading(totals.ticks, totals.packets) };
             vec![reading(0, 0), end]
         };
         found.strands.push(Written { name, number, slices });
     }
     if found.strands.is_empty() {
-        return Err(CannotWrite("no part of the record has packets with times".to_owned()));
+        return Err(CannotWrite("no part of the record has timed packets".to_owned()));
     }
     Ok(found)
 }
@@ -78,8 +78,7 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
                 Ok(Written { name, number, slices: strand.slices.clone() })
             }
             _ => Err(CannotWrite(format!(
-                "{name}: a dump needs counter readings on a numbered processor, and the import has \
-                 none"
+                "{name}: a dump needs counter readings with a CPU number, and the import has none"
             ))),
         }
     });
@@ -110,7 +109,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
         Some((worker.name.clone(), worker.cpu, counted))
     };
     let mut lines: Vec<_> = run.workers.iter().filter_map(of).collect();
-    // Workers that shared a processor still count separately.
+    // Workers that shared a processor are still counted separately.
     let cpus: BTreeSet<u32> = lines.iter().map(|(_, cpu, _)| *cpu).collect();
     if cpus.len() < lines.len() {
         lines.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
@@ -118,7 +117,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
     lines
 }
 
-/// Events over all stages; an event that a stage with packets lacks is left out.
+/// Events summed over all stages; an event missing from a stage with packets is left out.
 fn events_of(stages: &[StageReport]) -> BTreeMap<String, f64> {
     let mut stages = stages.iter().filter(|stage| stage.packets > 0);
     let of = |stage: &StageReport| -> BTreeMap<String, f64> {
@@ -148,7 +147,8 @@ fn of_region((region, number): (&RegionReport, u32)) -> Option<(String, u32, Cou
 fn of_stat(stat: &StatReport) -> Result<Counted, CannotWrite> {
     let lacks = |what: &str| CannotWrite(format!("a dump needs {what}"));
     let unit = stat.unit_of_work.as_ref().and_then(|unit| unit.count.as_number());
-    let packets = unit.ok_or_else(|| lacks("packets: count with --per, e.g. --per 1000000"))?;
+    let packets =
+        unit.ok_or_else(|| lacks("packets: count them with --per, e.g. --per 1000000"))?;
     let counts = stat.events.iter();
     let mut events: BTreeMap<String, f64> =
         counts.filter_map(|event| Some((event.name.clone(), event.count.as_number()?))).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of VPP's `show runtime`: per thread, statistics of each node of its graph.
+//! Output of VPP's `show runtime`: statistics per thread for each node of its graph.
 //!
 //! ```text
 //! Thread 1 vpp_wk_0 (lcore 2)
@@ -9,18 +9,19 @@
 //! ip4-lookup    active     100      5000          0    2.50e1          50.00
 //! ```
 //!
-//! A thread is a strand; one without a heading is `vpp_main`. *Clocks* are ticks per packet, or per
-//! call if a node got no packets. VPP does not print the packets of a strand, only their rate, to
-//! five digits; the cost of a packet is the ticks of all nodes over that rate and the time:
+//! A thread is a strand; a thread without a heading is `vpp_main`. *Clocks* are ticks per packet,
+//! or per call if a node got no packets. VPP does not print the packet count of a strand, only its
+//! rate, to five digits; the cost of a packet is the ticks of all nodes divided by this rate and
+//! the time:
 //!
 //! ```text
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
 //! ```
 //!
-//! Empty polls are excluded, as in VPP's own clocks.
+//! Empty polls are excluded, as they are in VPP's own clocks.
 //!
-//! It was tested against the documented layout above, with time headings of an older and a newer
-//! kind, not against a running VPP.
+//! Tested against the layout documented above, with time headings in an older and a newer form, but
+//! not against a running VPP.
 
 use crate::derive::unit;
 use crate::{NothingRead, numbered};
@@ -29,9 +30,9 @@ use linerate_record::strands::{
 };
 use linerate_record::{Figure, Tier};
 
-const METHOD: &str = "show runtime of VPP";
+const METHOD: &str = "VPP `show runtime`";
 
-/// Whether a line is unmistakably from VPP.
+/// Whether a line unmistakably comes from VPP.
 pub(crate) fn is_its_own(line: &str) -> bool {
     thread(line).is_some() || rate_in(line).is_some()
 }
@@ -46,7 +47,7 @@ struct Thread {
     nodes: Vec<NodeCounts>,
 }
 
-/// Reads what VPP printed.
+/// Reads the output of VPP.
 ///
 /// # Errors
 /// No line was usable.
@@ -128,12 +129,12 @@ fn rate_in(line: &str) -> Option<f64> {
     number(rate)
 }
 
-/// Name, state of one word or two, and five numbers.
+/// Name, a state of one or two words, and five numbers.
 fn node(line: &str) -> Result<NodeCounts, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let fault = |what: &str| format!("{what}; line skipped");
     let [name, state @ .., calls, packets, _suspends, clocks, per_call] = words.as_slice() else {
-        return Err(fault("expected name, state and five numbers of a node"));
+        return Err(fault("expected a node's name, state and five numbers"));
     };
     let whole = |word: &str| word.parse::<u64>().ok();
     let (Some(calls), Some(packets)) = (whole(calls), whole(packets)) else {
@@ -147,7 +148,7 @@ fn node(line: &str) -> Result<NodeCounts, String> {
     }
     let ticks_per_packet = match packets {
         0 => {
-            let why = "the node got no packets; its clocks are per call";
+            let why = "the node received no packets; its clocks are per call";
             Figure::absent(unit::TICKS_PER_PACKET, Tier::Sw, METHOD, why)
         }
         _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),
@@ -175,7 +176,7 @@ fn strand(thread: Thread) -> StrandCounts {
             Figure::exact(unit::TICKS_PER_PACKET, ticks / packets, Tier::Sw, METHOD)
         }
         Some(_) => absent(unit::TICKS_PER_PACKET, "no packets were received"),
-        None => absent(unit::TICKS_PER_PACKET, "the input lacks the time or the rate of packets"),
+        None => absent(unit::TICKS_PER_PACKET, "the input lacks the time or the packet rate"),
     };
     const NO_COUNTERS: &str = "`show runtime` counts no instructions";
     StrandCounts {
@@ -185,7 +186,7 @@ fn strand(thread: Thread) -> StrandCounts {
         ticks: None,
         kpps: match rate {
             Some(rate) => Figure::exact(unit::KPPS, rate / 1e3, Tier::Sw, METHOD),
-            None => absent(unit::KPPS, "the input lacks the rate of packets"),
+            None => absent(unit::KPPS, "the input lacks the packet rate"),
         },
         ticks_per_packet: per_packet,
         instructions_per_packet: absent(unit::INSTRUCTIONS_PER_PACKET, NO_COUNTERS),
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(main.nodes[0].state, "any wait");
         assert_eq!(worker.label(), "vpp_wk_0");
         assert_eq!(worker.kpps.as_number(), Some(1000.0));
-        // 40 + 25, and 100 of one packet in a hundred.
+        // 40 + 25, and 100 for one packet in a hundred.
         assert_eq!(worker.ticks_per_packet.as_number(), Some(66.0));
         assert_eq!(worker.cpi.as_number(), None);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records in other programs' formats, and a dump of them that is read back.
+//! Records written in other programs' formats, and a dump that is read back.
 
 use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
@@ -71,7 +71,7 @@ fn regions_come_back_from_a_dump() {
     near(&burst.cpi, 0.5);
     near(&burst.event("l1d_misses").unwrap().pti, 0.5);
     near(&burst.kpps, 1e6 / 3e9 * 2e6);
-    // Without units of work, visits; without instructions, time alone.
+    // Without units of work, visits; without instructions, only time.
     assert_eq!((parse.packets, parse.ticks), (Some(10), Some(3_000_000_000)));
     assert_eq!(parse.cpi.as_number(), None);
 }
@@ -114,8 +114,8 @@ fn run(strands: u32) -> Record {
     })))
 }
 
-/// 200 instructions of each packet and 100 of every second one are 250; an event that the second
-/// stage lacks is known of neither.
+/// 200 instructions per packet plus 100 for every second packet are 250; an event that the second
+/// stage lacks is unknown for both.
 #[test]
 fn strands_of_a_run_come_back_from_a_dump() {
     let written = readings(&run(1), &processor()).unwrap();
@@ -129,7 +129,7 @@ fn strands_of_a_run_come_back_from_a_dump() {
     assert_eq!(number(&strand.cpi), 0.3);
     assert_eq!(number(&strand.event("l1d_misses").unwrap().per_packet), 3.5);
     assert!(strand.event("ll_misses").is_none());
-    // Two that shared the processor are two in the dump.
+    // Two workers that shared a processor are two strands in the dump.
     let written = readings(&run(2), &processor()).unwrap();
     let read = profile_dump::read(&profile_dump::write(&written.strands), &processor()).unwrap();
     assert_eq!(read.strands.len(), 2);
@@ -158,7 +158,7 @@ fn stacks_have_one_frame_per_region() {
     assert_eq!(text, "thread 7;burst 1000000000\nthread 7;burst;parse_ fast 1000000000\n");
 }
 
-/// Fields of a line of RFC 4180, as slowly as it can be done.
+/// Fields of an RFC 4180 line, parsed in the simplest and slowest way.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Re-evaluates observations kept by `cargo xtask why --keep FOLDER` with the current rules: `cargo
+//! Re-evaluates observations kept with `cargo xtask why --keep FOLDER` by the current rules: `cargo
 //! run -p linerate-explain --example why_again -- FILE…`.
 
 use linerate_explain::why::explain;

@@ -7,32 +7,32 @@
 //! instructions of a strand = cycles * instructions per cycle / strands that share the pipe
 //! ```
 //!
-//! The share of a strand assumes that the other strands of its pipe are busy too; with parked
-//! neighbours it has the whole pipe.
+//! The share of a strand assumes that the other strands of its pipe are busy as well; with parked
+//! neighbours, it has the whole pipe.
 //!
-//! Frames count as on the wire, FCS included: 64 bytes is the shortest. Left out: whatever a
-//! program does that is not per packet.
+//! Frame sizes are as on the wire, FCS included: 64 bytes is the minimum. Left out: all work of a
+//! program that is not per packet.
 
 use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
-/// Bytes on the wire in addition to a frame: 8 of preamble and start, 12 of inter-frame gap (IEEE
-/// 802.3).
+/// Bytes on the wire in addition to the frame: 8 for preamble and start delimiter, 12 for the
+/// inter-frame gap (IEEE 802.3).
 pub const GAP_BYTES: f64 = 20.0;
 
-/// Bytes of the frame check sequence (IEEE 802.3), which captures omit.
+/// Bytes in the frame check sequence (IEEE 802.3), which captures omit.
 pub const FCS_BYTES: f64 = 4.0;
 
-/// Simple IMIX: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
+/// Simple IMIX: of every 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
-/// Inputs of a budget.
+/// Inputs of a budget calculation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetInputs<'a> {
     /// The processor.
     pub processor: &'a Processor,
-    /// Bits per second of the line.
+    /// Line rate in bits per second.
     pub line_bits_per_s: f64,
     /// Frame sizes in bytes.
     pub frames: &'a [u32],
@@ -70,7 +70,7 @@ fn mean_of_imix() -> f64 {
     weighed(f64::from) / weighed(|_| 1.0)
 }
 
-/// Nanoseconds between frames of `bytes` bytes at line rate.
+/// Nanoseconds from one frame of `bytes` bytes to the next at line rate.
 pub fn ns_between(bytes: f64, line_bits_per_s: f64) -> f64 {
     (bytes + GAP_BYTES) * 8e9 / line_bits_per_s
 }
@@ -97,10 +97,10 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
     }
 }
 
-/// A forwarded packet crosses the way to interfaces on cards twice, and memory twice: written on
-/// reception, read on transmission. What the program itself reads of it comes on top, so the rates
-/// are upper bounds; and the rate cannot exceed the one at which all pipelines, never stalled,
-/// issue its instructions.
+/// A forwarded packet crosses the I/O bus to the NICs twice, and memory twice: written on
+/// reception, read on transmission. Whatever the program itself reads of the packet comes on top,
+/// so the rates are upper bounds. In addition, the rate cannot exceed the rate at which all
+/// pipelines, never stalled, issue its instructions.
 fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
@@ -110,7 +110,7 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     });
     let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_bytes) == bytes);
     Ceilings {
-        // Packets of interfaces on the chip do not cross the way to cards.
+        // With on-chip interfaces, packets do not cross the I/O bus.
         io_packets_per_s: rate(processor.bandwidth.io_gb_per_s)
             .filter(|_| !processor.bandwidth.has_interfaces),
         memory_packets_per_s: rate(processor.bandwidth.memory_gb_per_s),
@@ -119,8 +119,9 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     }
 }
 
-/// Number of strands whose shares, in whole instructions, cover the task. In parallel each takes
-/// every n-th packet and may spend n shares on it; in a pipeline each has one share for its part.
+/// Number of strands whose shares, in whole instructions, cover the task. In parallel, each strand
+/// takes every n-th packet and may spend n shares on it; in a pipeline, each strand has one share
+/// for its part.
 fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     let whole = share.round().max(1.0);
     let strands = (instructions / whole).ceil().max(1.0);
@@ -134,7 +135,7 @@ fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
 }
 
 /// Compares a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, with the
-/// line, assuming that a packet costs the same whatever its size.
+/// line, assuming that the cost of a packet does not depend on its size.
 pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortfall {
     let holds = line_bits_per_s / 8.0 / packets_per_s - GAP_BYTES;
     let at = |bytes: f64| packets_per_s * ns_between(bytes, line_bits_per_s) / 1e9;
@@ -147,7 +148,8 @@ pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortf
     }
 }
 
-/// Bytes of a packet as received from the source, FCS excluded; `None` without packets.
+/// Mean packet size in bytes as received from the source, FCS excluded; `None` if there are no
+/// packets.
 pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     let stages = run.workers.iter().flat_map(|worker| &worker.stages);
     let sources = stages.filter(|stage| stage.name == "source");
@@ -156,8 +158,8 @@ pub fn mean_bytes(run: &RunReport) -> Option<f64> {
 }
 
 /// Line rate of a run's path in bits per second, rounded to three digits: the mean frame size of
-/// the measured packets differs slightly from that used to compute the rate. `None` without a line
-/// or without packets.
+/// the measured packets differs slightly from that used to compute the rate. `None` if the path has
+/// no line or there are no packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;
@@ -181,14 +183,14 @@ mod tests {
     fn the_document_reckons_with_672_ns_and_202_instructions() {
         let row = &t1(1e9, &[64], None)[0];
         assert!((row.ns_per_packet - 672.0).abs() < 1e-9);
-        // The document has 1.44 Mpps, a slip.
+        // The document says 1.44 Mpps, which is an error.
         assert!((row.packets_per_s / 1e6 - 1.488).abs() < 5e-4);
         assert!((row.cycles_per_packet - 806.4).abs() < 1e-9);
         assert_eq!(row.instructions_per_packet.map(f64::round), Some(202.0));
         assert_eq!(row.instructions_alone.map(f64::round), Some(806.0));
     }
 
-    /// Figure 10-4, by its formula.
+    /// Figure 10-4, from its formula.
     #[test]
     fn instructions_over_the_size_of_frames() {
         let frames = [64, 128, 256, 300, 342, 400, 512, 1024, 1518];

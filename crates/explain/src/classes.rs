@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifies functions by kind of work, from patterns of their names and files:
+//! Classifies functions by kind of work, using patterns for their names and files:
 //! data/cost-classes.txt.
 
 use linerate_record::profile::CostClass;
 use std::sync::LazyLock;
 
 const LIST: &str = include_str!("../data/cost-classes.txt");
-/// File name of kernel functions.
+/// File name used for kernel functions.
 const KERNEL: &str = "kernel";
-/// Suffixes that compilers add to names of outlined or cloned functions.
+/// Suffixes that compilers append to the names of outlined or cloned functions.
 const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", "@@"];
 
-/// One pattern of the list.
+/// A pattern from the list.
 struct Rule {
     class: CostClass,
     /// The part of the class, if any.
@@ -20,7 +20,7 @@ struct Rule {
     patterns: Vec<Pattern>,
 }
 
-/// File that a function must belong to.
+/// File to which the function must belong.
 enum File {
     Kernel,
     User,
@@ -35,7 +35,7 @@ enum Pattern {
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| LIST.lines().filter_map(rule).collect());
 
-/// The kind of work of the function `name` of `file`.
+/// The kind of work that the function `name` in `file` does.
 pub fn class_of(name: &str, file: &str) -> CostClass {
     class_and_part(name, file).0
 }
@@ -81,7 +81,7 @@ fn begins(name: &str, pattern: &str) -> bool {
     pattern.chars().all(|wanted| name.next().is_some_and(|c| wanted == '?' || wanted == c))
 }
 
-/// A line of the list; `None` for a comment or an empty one.
+/// Parses a line of the list; `None` if it is empty or a comment.
 fn rule(line: &'static str) -> Option<Rule> {
     let mut words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
     let kind = words.next()?;
@@ -117,7 +117,7 @@ mod tests {
         assert!(CostClass::ALL.iter().all(|class| *class == Program || has_rule(class)));
     }
 
-    /// Names as in /proc/kallsyms of Linux 6.18 and 6.1.
+    /// Names as in /proc/kallsyms in Linux 6.18 and 6.1.
     #[test]
     fn functions_of_the_kernel_have_their_kind() {
         let real: [(CostClass, &[&str]); 14] = [
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Names of glibc, libcrypto, DPDK, Go and Rust.
+    /// Names from glibc, libcrypto, DPDK, Go and Rust.
     #[test]
     fn functions_of_libraries_have_their_kind() {
         let real = [
@@ -176,7 +176,7 @@ mod tests {
             ("std::mutex::lock()", "router", Lock),
             ("main", "loops", Program),
             ("dpdk-testpmd+0x7cd00", "dpdk-testpmd", Program),
-            // A name of the kernel means nothing in a program.
+            // A kernel function name means nothing in a program.
             ("nf_hook_slow", "loops", Program),
         ];
         for (name, file, class) in real {

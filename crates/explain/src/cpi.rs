@@ -7,12 +7,13 @@
 //! unexplained        = cycles per instruction - sum over causes
 //! ```
 //!
-//! This is the method of tables 10-6 and 10-7 of "Netra Data Plane Software Suite 2.0". Each cause
-//! is an upper bound, as if no two misses overlapped, so that the rest is a lower bound; causes
-//! whose bounds together exceed the total certainly overlap, and then the rest is unknown.
+//! This is the method of tables 10-6 and 10-7 in "Netra Data Plane Software Suite 2.0". Each cause
+//! is an upper bound, as if no two misses overlapped, so the remainder is a lower bound; if the
+//! bounds of the causes together exceed the total, the causes certainly overlap, and the remainder
+//! is unknown.
 //!
-//! Whether a strand is compute-bound or memory-bound is decided by the rule of the processor, if it
-//! has one, and otherwise by evidence:
+//! Whether a strand is compute-bound or memory-bound is decided by the processor's rule, if it has
+//! one, and otherwise by evidence:
 //!
 //! ```text
 //! misses at least, as if all overlapped, take half of the cycles -> memory
@@ -20,7 +21,8 @@
 //! otherwise                                                      -> cannot tell
 //! ```
 //!
-//! Not attributed: waits without an event, such as device reads; they are in the rest.
+//! Not attributed: stalls for which there is no event, such as device reads; they are in the
+//! remainder.
 
 use linerate_cmt::processor::{Processor, WaitsFor};
 use linerate_record::memory::{Cost, MemoryReport, TlbState};
@@ -28,18 +30,18 @@ use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// Event costs of a processor.
+/// Costs of a processor's events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCosts {
     /// Source of the costs.
     pub source: String,
-    /// Cycles per instruction above which a strand waits for memory; `None` without a known rule.
+    /// Cycles per instruction above which a strand waits for memory; `None` if no rule is known.
     pub compute_bound_cpi_max: Option<f64>,
     /// Costs by event name.
     pub events: Vec<EventCost>,
 }
 
-/// Cost of an event, in core cycles.
+/// Cost of one event, in core cycles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCost {
     /// The event.
@@ -52,16 +54,16 @@ pub struct EventCost {
     pub is_miss: bool,
 }
 
-/// Up to this factor above its limit, the processor's rule does not decide: the document calls CPI
-/// values "considerably higher" memory-bound, without a number. A fifth is this project's choice.
+/// Up to this factor above its limit, the processor's rule does not decide: the document calls
+/// "considerably higher" CPI values memory-bound, without giving a number. A fifth is this
+/// project's choice.
 const NEAR_LIMIT: f64 = 1.2;
 
 /// Share of the cycles that decides without a processor rule: more than half outweighs all other
 /// causes together.
 const HALF: f64 = 0.5;
 
-/// The events of a processor with their costs according to its latencies; `None` if it has no
-/// events.
+/// The events of a processor with costs derived from its latencies; `None` if it has no events.
 pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     let cycles = |waits_for: WaitsFor| match waits_for {
         WaitsFor::L2 => Some(processor.latency?.l2_cycles),
@@ -83,7 +85,7 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     })
 }
 
-/// Cost of misses by the profile of a machine.
+/// Costs of misses from the profile of a machine.
 ///
 /// ```text
 /// a miss of the first cache, at most    last cache - first       wherever between it was found
@@ -92,8 +94,8 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
 ///                           at least    the same, overlapping
 /// ```
 ///
-/// *At most* is from the upper end of the farther latency to the lower end of the nearer one; not
-/// known where one of these ends is not.
+/// *At most* is the difference between the upper end of the farther latency and the lower end of
+/// the nearer one; unknown if either end is unknown.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
     let level = |at: usize| {
@@ -126,7 +128,8 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     }
 }
 
-/// CPI stack from events per thousand instructions; `None` without cycles per instruction.
+/// CPI stack from events per thousand instructions; `None` if the cycles per instruction are
+/// unknown.
 pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Option<CpiByCause> {
     let whole = cpi.as_number().filter(|cpi| *cpi > 0.0)?;
     let causes: Vec<CpiCause> = costs
@@ -160,7 +163,7 @@ pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause
     by_cause(&strand.cpi, &pti, costs)
 }
 
-const METHOD: &str = "events times the maximum cost of each";
+const METHOD: &str = "events times the maximum cost per event";
 const CPI: &str = "cycles/instruction";
 
 fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
@@ -174,7 +177,7 @@ fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
         figure
     };
     let unknown = |unit: &str| {
-        let why = "the cost of each one is unknown";
+        let why = "the cost per event is unknown";
         Figure::absent(unit, Tier::Model, METHOD, why)
     };
     // An event that never occurred has no cost.
@@ -202,11 +205,11 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     let uncounted = uncounted(causes, costs);
     let without = match uncounted.as_slice() {
         [] => String::new(),
-        events => format!(", without those not counted: {}", events.join(", ")),
+        events => format!(", excluding uncounted misses: {}", events.join(", ")),
     };
     let shown = three_digits(whole);
     let explained = most.map_or_else(
-        || "no misses of known cost were counted".to_owned(),
+        || "no misses with a known cost were counted".to_owned(),
         |most| {
             format!(
                 "cache misses take at most {} of {shown} cycles per instruction{without}",
@@ -218,13 +221,13 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         let (bound, verdict) = match whole {
             cpi if cpi < limit => (Bound::Compute, "compute-bound, below"),
             cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound, well above"),
-            _ => (Bound::CannotTell, "too close to call,"),
+            _ => (Bound::CannotTell, "too close to call, near"),
         };
         let limit = three_digits(limit);
         return (
             bound,
             format!(
-                "by the processor's rule {verdict} {limit} cycles per instruction; {explained}"
+                "by the processor's rule, {verdict} {limit} cycles per instruction; {explained}"
             ),
         );
     }
@@ -244,7 +247,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     }
 }
 
-/// Cache misses not covered by a cause: their cycles are missing from the upper bound.
+/// Cache misses that no cause covers: their cycles are missing from the upper bound.
 fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
     let is_counted = |cost: &&EventCost| {
         let counted = causes.iter().find(|cause| cause.event == cost.event);
@@ -268,7 +271,7 @@ mod tests {
         Figure::exact("", value, Tier::Hw, "synthetic")
     }
 
-    /// Share of the cycles in percent, for an event with this many cycles per instruction.
+    /// Share of the cycles in percent, for an event that takes this many cycles per instruction.
     fn percent(event: &str, cpi: f64, cycles: f64) -> f64 {
         let costs = t1();
         let each = costs.events.iter().find(|cost| cost.event == event).unwrap().most.unwrap();
@@ -278,8 +281,8 @@ mod tests {
         100.0 * found.causes[0].share.as_number().unwrap()
     }
 
-    /// Tables 10-6 (first two rows) and 10-7: each printed percentage is within the range given by
-    /// its printed inputs, which are rounded to two digits.
+    /// Tables 10-6 (first two rows) and 10-7: each printed percentage is within the range that its
+    /// printed inputs imply, which are rounded to two digits.
     #[test]
     fn the_ten_good_cells_of_the_document() {
         for (cpi, dc, dc_percent, l2, l2_percent) in [
@@ -292,7 +295,7 @@ mod tests {
             for (event, cycles, printed) in [("dc", dc, dc_percent), ("l2_dmiss", l2, l2_percent)] {
                 let low = percent(event, cpi + 0.005, cycles - 0.005);
                 let high = percent(event, cpi - 0.005, cycles + 0.005);
-                // The last digit of the percentage is rounded too.
+                // The last digit of the percentage is rounded as well.
                 let range = low - 0.005..=high + 0.005;
                 assert!(range.contains(&printed), "{event} {cpi}: {printed} outside {range:?}");
             }
@@ -305,7 +308,7 @@ mod tests {
         let each = |event: &str| costs.events.iter().find(|cost| cost.event == event);
         assert_eq!(each("dc").unwrap().most, Some(23.0));
         assert!((each("l2_dmiss").unwrap().most.unwrap() - 108.0).abs() < 1e-9);
-        // The text has 82 and six misses of the first cache per thousand instructions.
+        // The text gives 82 and six misses of the first-level cache per thousand instructions.
         assert_eq!((1.89 / 23.0 * 1e3_f64).round(), 82.0);
         assert_eq!((0.13 / 23.0 * 1e3_f64).round(), 6.0);
         assert_eq!(each("dtlb").unwrap().most, None, "what one costs is not said");
@@ -324,7 +327,7 @@ mod tests {
     }
 
     /// An upper bound that excludes some misses names them, so that it is not mistaken for a bound
-    /// on all.
+    /// on all misses.
     #[test]
     fn misses_that_were_not_counted_are_named() {
         let (some, none) = (figure(9.44), figure(0.0));
@@ -377,11 +380,11 @@ mod tests {
         };
         near(0, 48.0 - 4.0, 1.6 - 0.4);
         near(1, 400.0 - 48.0, 40.0 - 4.8);
-        // Intervals widen the bound above.
+        // Intervals widen this bound.
         memory.costs[3].cycles.high = Some(440.0);
         memory.costs[2].cycles.low = Some(40.0);
         assert_eq!(costs_from(&memory, "").events[1].most, Some(400.0));
-        // Without an upper end there is no *at most*; *at least* rests on other loads.
+        // Without an upper end, there is no *at most*; *at least* is based on other loads.
         memory.costs[3].cycles.high = None;
         let open = costs_from(&memory, "").events[1].clone();
         assert_eq!((open.most, open.least.is_some()), (None, true));
@@ -390,8 +393,8 @@ mod tests {
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
     }
 
-    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 if they
-    /// overlap.
+    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 when
+    /// they overlap.
     #[test]
     fn evidence_decides_without_a_rule() {
         let cost = |event: &str, most, least| EventCost {

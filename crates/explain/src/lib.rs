@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers from a record.
+//! Answers questions from a record.
 //!
-//! [`questions`] answers common questions about missed line rate from the record of a run, a tune
+//! [`questions`] answers common questions about a missed line rate from the record of a run, a tune
 //! or an import. Two of its building blocks are useful on their own: [`budget`] computes the
 //! per-packet budget at line rate, and [`cpi`] attributes the cycles per instruction to causes.
 //! [`classes`] maps functions to kinds of work. [`why`] diagnoses what limits a program observed
 //! from outside.
 //!
-//! Not here: other mappings (`linerate-plan`), simulated processors (`linerate-cmt`), printing.
+//! Left out: other mappings (`linerate-plan`), simulated processors (`linerate-cmt`), printing.
 
 #![forbid(unsafe_code)]
 

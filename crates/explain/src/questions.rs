@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Common questions about a missed line rate, answered from a record.
 //!
-//! The questions are those of the troubleshooting section of "Netra Data Plane Software Suite 2.0",
+//! The questions are those in the troubleshooting section of "Netra Data Plane Software Suite 2.0",
 //! chapter 10, plus questions from its sections on pipelining and parking. Each answer quotes its
 //! evidence. If the record lacks a figure, the answer is "cannot tell", with the command that
-//! measures it.
+//! measures the figure.
 //!
 //! Left out: predictions of other mappings ([`linerate_plan::model`]), and trying them
 //! (`linerate tune`).
@@ -21,12 +21,12 @@ use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// The record in question, with other data for the answer.
+/// The record in question, with other data needed for the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
     /// The record.
     pub record: &'a Record,
-    /// Its file, for use in suggested commands.
+    /// File name of the record, for use in suggested commands.
     pub file: &'a str,
     /// A record of the same application with less load: fewer ports or fewer workers.
     pub against: Option<&'a Record>,
@@ -34,18 +34,18 @@ pub struct Inquiry<'a> {
     pub processor: Option<&'a Processor>,
     /// Line rate in bits per second, if given.
     pub line_bits_per_s: Option<f64>,
-    /// Costs of events on this machine, if measured.
+    /// Event costs on this machine, if measured.
     pub costs: Option<&'a EventCosts>,
 }
 
 /// A question.
 #[derive(Clone, Copy)]
 pub struct Question {
-    /// The word that identifies it.
+    /// The keyword that identifies the question.
     pub id: &'static str,
     /// The question.
     pub text: &'static str,
-    /// The data needed to answer it.
+    /// The data needed to answer the question.
     pub needs: &'static str,
     answer: fn(&Inquiry<'_>) -> Reply,
 }
@@ -56,12 +56,12 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The questions, in a helpful order.
+/// The questions, in the order in which they are best asked.
 pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bottleneck",
         text: "What limits the rate?",
-        needs: "a record of run or tune",
+        needs: "a run or tune record",
         answer: strands::bottleneck,
     },
     Question {
@@ -73,36 +73,36 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "small-packets",
         text: "Why is line rate not reached with small packets?",
-        needs: "a rate and a line",
+        needs: "a packet rate and a line rate",
         answer: rate::small_packets,
     },
     Question {
         id: "line-rate-64",
-        text: "How do I reach line rate with frames of 64 bytes?",
-        needs: "the cost of a packet, in instructions on a known processor or in time, and a line",
+        text: "How do I reach line rate with 64-byte frames?",
+        needs: "the cost per packet (time, or instructions on a known processor), and a line rate",
         answer: rate::shortest_frames,
     },
     Question {
         id: "scaling",
-        text: "Why does throughput not scale to more ports?",
+        text: "Why does throughput not scale with more ports?",
         needs: "a second record with fewer ports or workers",
         answer: across::scaling,
     },
     Question {
         id: "split",
         text: "What should be split first?",
-        needs: "costs of each worker and its stages",
+        needs: "the cost of each worker and its stages",
         answer: strands::split,
     },
     Question {
         id: "placement",
-        text: "When should I place threads?",
+        text: "When does thread placement matter?",
         needs: "workers that share a core, and their instructions per cycle",
         answer: across::placement,
     },
     Question {
         id: "parking",
-        text: "Should idle workers be parked, and polling be slowed?",
+        text: "Should idle workers be parked, and polling slowed down?",
         needs: "workers that share a core, and their polling time",
         answer: across::parking,
     },
@@ -124,7 +124,7 @@ impl std::error::Error for NoQuestion {}
 /// Answers the question named `id`, or all of them.
 ///
 /// # Errors
-/// No question has that name.
+/// There is no question with this name.
 pub fn ask(asked: &Inquiry<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
     let wanted: Vec<&Question> =
         QUESTIONS.iter().filter(|question| id.is_none_or(|id| id == question.id)).collect();
@@ -169,7 +169,7 @@ fn kind(body: &Body) -> &'static str {
     }
 }
 
-/// An answer without its question.
+/// An answer, without its question.
 struct Reply {
     verdict: AnswerVerdict,
     sentence: String,
@@ -197,7 +197,7 @@ impl Reply {
         Self::new(AnswerVerdict::DoesNotArise, sentence)
     }
 
-    /// Every question without an answer names the next step.
+    /// A question that cannot be answered always names the next step.
     fn cannot_tell(sentence: &str, next: &str) -> Self {
         let mut reply = Self::new(AnswerVerdict::CannotTell, format!("cannot tell: {sentence}"));
         reply.next = Some(next.to_owned());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts the regions of a program to the form of an import, each thread with its functions, so
-//! that the same questions apply to both.
+//! Converts a program's regions to the form of an import, with the regions of each thread as its
+//! functions, so that the same questions apply to both.
 
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::strands::{
@@ -11,7 +11,7 @@ use linerate_record::{Figure, Tier};
 const METHOD: &str = "regions of a program";
 const NO_CLOCK: &str = "regions have no wall time";
 
-/// Each thread with its regions as functions, excluding the time of nested regions.
+/// Each thread with its regions as functions, excluding the time in nested regions.
 pub fn as_strands(report: &RegionsReport, ticks_per_s: Option<f64>) -> StrandsReport {
     let mut tids: Vec<u32> = Vec::new();
     for region in &report.regions {
@@ -24,8 +24,8 @@ pub fn as_strands(report: &RegionsReport, ticks_per_s: Option<f64>) -> StrandsRe
         format: ForeignFormat::Regions,
         format_version: None,
         machine: ticks_per_s.map(|rate| Machine {
-            name: "the machine of the regions".to_owned(),
-            source: "the clock of its ticks".to_owned(),
+            name: "the machine the regions ran on".to_owned(),
+            source: "its tick clock".to_owned(),
             clock_ghz: rate / 1e9,
             strands_per_core: None,
         }),
@@ -68,7 +68,7 @@ fn sum<'a>(mut figures: impl Iterator<Item = &'a Figure>) -> Option<f64> {
     figures.try_fold(0.0, |sum, figure| Some(sum + figure.as_number()?))
 }
 
-/// Sum of an event over these regions; `None` if one of them lacks it.
+/// Sum of an event over these regions; `None` if any of them lacks it.
 fn counted(regions: &[&RegionReport], name: &str) -> Option<f64> {
     let of = |region: &&RegionReport| {
         region.events.iter().find(|event| event.name == name)?.count.as_number()
@@ -104,7 +104,7 @@ fn events(
     first.iter().map(event).collect()
 }
 
-/// A region as a function; for regions without units, each visit counts as a packet.
+/// A region as a function; in regions without units, each visit counts as a packet.
 fn node(region: &RegionReport) -> NodeCounts {
     let packets = if region.units > 0 { region.units } else { region.visits };
     let ticks = region.own_ticks.as_number();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a program is, or is not, at line rate: what follows from an observation of it.
+//! Why a program reaches line rate, or does not: conclusions from an observation of it.
 //!
-//! Rules are data ([`mod@rules`]): each names the evidence it takes, with thresholds and their
-//! source, and holds only where the whole interval of each is on the right side. A rule whose
-//! evidence was not read does not hold; where its symptoms do, it is a suspect, and suspects end
-//! in `cannot_tell` with the measurement that separates them. Being wrong with confidence is worse
-//! than not to tell.
+//! Rules are data ([`mod@rules`]): each rule names the evidence that it takes, with thresholds and
+//! their source, and holds only if the whole interval of every measure is on the right side of its
+//! threshold. A rule whose evidence was not read does not hold; if its symptoms are present, it is
+//! a suspect, and suspects lead to `cannot_tell` with the measurement that separates them. A
+//! confident wrong answer is worse than none.
 //!
-//! Left out: reading anything (`linerate-observe`), printing.
+//! Left out: reading any data (`linerate-observe`), printing.
 
 mod doubts;
 mod facts;
@@ -46,11 +46,11 @@ struct Suspect {
     rule: &'static Rule,
 }
 
-/// Minimum gain of a finding in percent: smaller ones are within the variation of a rate from one
-/// minute to the next.
+/// Minimum gain of a finding in percent: smaller gains are within the minute-to-minute variation of
+/// a rate.
 const WORTH_PERCENT: f64 = 2.0;
-/// The same for causes that lose packets: every delivered packet is a gain, within the accuracy of
-/// counters.
+/// The minimum for causes that lose packets: every delivered packet is a gain, within the accuracy
+/// of the counters.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
 /// Findings from an observation, largest gain first; never empty.
@@ -64,14 +64,14 @@ pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
         findings.insert(0, rest::rest(&facts, &suspects));
     }
     if let Some(observer) = rest::observer(&facts) {
-        // What removing a cause brings is more than what watching takes.
+        // Removing a cause gains more than the observer takes.
         let at = if held.iter().any(is_worth) { findings.len() } else { 0 };
         findings.insert(at, observer);
     }
     findings
 }
 
-/// The rules that apply, largest gain first, each cause once; and the suspects.
+/// The rules that apply, by decreasing gain, with each cause once; and the suspects.
 fn judge<'a>(facts: &Facts<'a>) -> (Vec<Held<'a>>, Vec<Suspect>) {
     let mut held: Vec<Held<'a>> = Vec::new();
     let mut suspects: Vec<Suspect> = Vec::new();
@@ -91,13 +91,13 @@ fn judge<'a>(facts: &Facts<'a>) -> (Vec<Held<'a>>, Vec<Suspect>) {
     (held, suspects)
 }
 
-/// Rank of a finding: its predicted gain. A gain that could not be predicted counts as small.
+/// Sort key of a finding: its predicted gain. A gain that could not be predicted counts as small.
 fn size(held: &Held<'_>) -> f64 {
     held.gain.map_or(WORTH_PERCENT, |gain| gain.value)
 }
 
-/// The subject with the largest gain to which a rule applies, and whether the rule is suspected for
-/// any subject.
+/// Of the subjects to which a rule applies, the one with the largest gain; and whether the rule is
+/// suspected for any subject.
 fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool) {
     let mut best: Option<Held<'a>> = None;
     let mut is_suspect = false;
@@ -119,8 +119,8 @@ fn apply<'a>(rule: &'static Rule, facts: &Facts<'a>) -> (Option<Held<'a>>, bool)
     (best, is_suspect)
 }
 
-/// Order of two subjects: larger gain first, then by name, so that the result does not depend on
-/// the order of reading.
+/// Whether one subject precedes another: by decreasing gain, then by name, so that the result does
+/// not depend on the order of reading.
 fn is_before(one: &Held<'_>, other: &Held<'_>) -> bool {
     let name = |held: &Held<'_>| match held.subject {
         Subject::Program => String::new(),
@@ -148,7 +148,7 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
 
 /// Whether a rate limit is the requested line rate.
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
-    /// Relative error between a limiter's rate and the line rate: they count headers differently.
+    /// Relative error between a limiter's rate and the line rate, which count headers differently.
     const ERROR: f64 = 0.1;
     let limit = match held.subject {
         Subject::Qdisc(_, qdisc) => qdisc.rate_bits_per_s,
@@ -178,7 +178,7 @@ fn finding(facts: &Facts<'_>, held: &Held<'_>) -> WhyFinding {
     }
 }
 
-/// Placeholders in rule texts that have no value. For tests of the table.
+/// Placeholders in rule texts that have no value. For testing the table.
 pub fn unknown_names() -> Vec<String> {
     let texts = rules().flat_map(|rule| {
         [Some(rule.sentence), Some(rule.fix), rule.workaround, Some(rule.wrong_if)]

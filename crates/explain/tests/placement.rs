@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about workers that share CPUs and cores, for all forms of records.
+//! Answers about workers that share CPUs and cores, for every form of record.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "one of its worlds is enough here")]
@@ -13,12 +13,12 @@ use proptest::prelude::*;
 use sim::{Dice, World, mapping, run};
 use std::sync::OnceLock;
 
-/// Placement of the workers, as far as a record has it.
+/// Placement of the workers, as far as a record shows it.
 #[derive(Clone, Debug)]
 struct Places {
     /// The CPU of each worker.
     workers: Vec<u32>,
-    /// Those that the program might use.
+    /// The CPUs that the program was allowed to use.
     cpus: Vec<u32>,
     siblings: Option<Vec<Vec<u32>>>,
     available: Option<u32>,
@@ -66,7 +66,7 @@ impl Places {
     }
 }
 
-/// A run whose first worker is the slowest: the others poll.
+/// A run whose first worker is the slowest; the others poll.
 fn of_three_workers() -> &'static RunReport {
     static RUN: OnceLock<RunReport> = OnceLock::new();
     RUN.get_or_init(|| {
@@ -105,7 +105,8 @@ proptest! {
             (false, true) => AnswerVerdict::DoesNotArise,
             (false, false) => AnswerVerdict::CannotTell,
         };
-        // Siblings in a crowded record are not trusted: its CPUs are not those that were used.
+        // Siblings in a record with more workers than CPUs are not trusted: its CPUs are not those
+        // that were used.
         let crowded = places.available.is_some_and(|cpus| cpus < 3) && !places.share_a_cpu();
         let wanted = if crowded { AnswerVerdict::CannotTell } else { wanted };
         prop_assert_eq!(placement.verdict, wanted, "{:?} {:?}", places, placement);

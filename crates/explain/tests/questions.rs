@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions on runs and strands with known answers.
+//! Questions about runs and strands, with known answers.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "a few of its worlds are enough here")]
@@ -44,7 +44,7 @@ fn hw(unit: &str, value: f64) -> Figure {
     Figure::exact(unit, value, Tier::Hw, "synthetic")
 }
 
-/// A strand of the T1 with these figures of the document.
+/// A strand of the T1 with the document's figures.
 fn strand(cpu: u32, name: &str, instructions: f64, cpi: f64, dc_pti: f64) -> StrandCounts {
     let kpps = 1.2e6 / (instructions * cpi);
     let mut strand = StrandCounts {
@@ -87,7 +87,7 @@ fn imported(strands: Vec<StrandCounts>) -> Record {
     record(Body::Strands(Box::new(report)))
 }
 
-/// Configuration 2 of the document, with instructions per packet as 310 kpps imply them.
+/// Configuration 2 in the document, with the instructions per packet that 310 kpps imply.
 fn configuration_2() -> Record {
     imported(vec![
         strand(0, "PDSN_RX", 454.0, 8.53, 62.0),
@@ -134,7 +134,7 @@ fn the_strand_of_most_cycles_per_instruction_is_the_one_to_split() {
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.starts_with("PDSN_RX first"), "{found:?}");
     assert_eq!(value(&found, "PDSN_RX"), 8.53);
-    // Counters do not show that it limits the application: all may be polling.
+    // Counters do not show that this strand limits the application: all strands may be polling.
     assert_eq!(answer(&asked(&record), "bottleneck").verdict, AnswerVerdict::CannotTell);
 }
 
@@ -147,7 +147,7 @@ fn bound_follows_the_rule_of_the_document() {
     assert!((value(&found, "PDSN_RX dc") - 62.0 * 0.023).abs() < 1e-9);
 }
 
-/// 575 instructions on one strand against 202: three strands, 606 instructions.
+/// 575 instructions on a strand that has 202: three strands, 606 instructions.
 #[test]
 fn line_rate_at_64_bytes_takes_three_strands() {
     let t1 = Processor::named("t1").expect("it is there");
@@ -162,10 +162,10 @@ fn line_rate_at_64_bytes_takes_three_strands() {
     assert_eq!(answer(&asked, "line-rate-64").verdict, AnswerVerdict::DoesNotArise);
     let asked = Inquiry { line_bits_per_s: None, ..asked };
     let found = answer(&asked, "line-rate-64");
-    assert!(found.next.is_some_and(|next| next.contains("--line")), "no line is known");
+    assert!(found.next.is_some_and(|next| next.contains("--line")), "no line rate is known");
 }
 
-/// Every strand must keep up, and 454, 990 and 1373 instructions take 3, 5 and 7 strands of 202.
+/// Every strand must keep up; 454, 990 and 1373 instructions take 3, 5 and 7 strands with 202 each.
 #[test]
 fn line_rate_at_64_bytes_applies_to_every_strand() {
     let t1 = Processor::named("t1").expect("it is there");
@@ -179,7 +179,8 @@ fn line_rate_at_64_bytes_applies_to_every_strand() {
     assert!(found.advice.iter().any(|advice| advice.contains("polls")), "{found:?}");
 }
 
-/// A path that holds the line with 300 bytes and more: 390,625 packets per second at 1 Gb/s.
+/// A path that sustains line rate with frames of 300 bytes and more: 390,625 packets per second at
+/// 1 Gb/s.
 #[test]
 fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
     let record = imported(vec![strand(0, "all", 1.2e9 / 390_625.0, 1.0, 1.0)]);
@@ -205,7 +206,7 @@ fn scaling_takes_two_records_and_names_what_grew() {
     // As many packets as before: nothing to explain, whatever else differs.
     let found = answer(&Inquiry { against: Some(&one), ..asked(&one) }, "scaling");
     assert_eq!(found.verdict, AnswerVerdict::DoesNotArise, "{found:?}");
-    // Fewer, at the same cost of each: what delays them is not in the counts.
+    // Fewer packets, each at the same cost: the counts do not show what delays them.
     let mut late = strand(0, "rx", 454.0, 8.53, 62.0);
     late.kpps = hw("kpps", 100.0);
     let late = imported(vec![late]);
@@ -218,7 +219,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&record) }, "placement");
-    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls next to them was not counted.
+    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls on the same core was not counted.
     assert!((value(&found, "core 0, 3 of 4") - 0.728).abs() < 0.001, "{found:?}");
     assert_eq!(found.verdict, AnswerVerdict::CannotTell);
     let Body::Strands(mut report) = record.body else { panic!("strands") };
@@ -252,7 +253,7 @@ fn a_run_shows_its_bottleneck_and_polling_neighbours() {
     assert_eq!(found.verdict, AnswerVerdict::Answered, "{found:?}");
     assert_eq!(value(&found, "processed"), rate);
     assert_eq!(answer(&asked(&alone), "split").verdict, AnswerVerdict::Answered);
-    // The strand before the bottleneck is blocked, not polling: turn the path round.
+    // The strand before the bottleneck is blocked, not polling; so the path is reversed.
     assert_eq!(answer(&asked(&alone), "parking").verdict, AnswerVerdict::DoesNotArise);
     let run = simulated(&[400.0, 50.0], &[(1, 1), (1, 1)]);
     let (alone, mut beside) = (placed(run.clone()), placed(run));
@@ -265,7 +266,7 @@ fn a_run_shows_its_bottleneck_and_polling_neighbours() {
     assert_eq!(answer(&asked(&beside), "placement").verdict, AnswerVerdict::Answered);
 }
 
-/// In time rather than instructions: a path of one strand that takes longer than 672 ns.
+/// In terms of time rather than instructions: a path with one strand that takes longer than 672 ns.
 #[test]
 fn without_instructions_the_packet_time_determines_the_number_of_workers() {
     let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));

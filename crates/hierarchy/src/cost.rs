@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a load, by the level of its data and of its translation.
+//! Cost of a load, by the level that holds its data and by where its translation is found.
 //!
 //! A chase through all lines in random order visits `P` pages, so a TLB level with `E` entries hits
 //! with probability `E / P`. A page-local chase through the same lines misses once per page, that
-//! is once in `L` loads for `L` lines per page. Both look the same to the caches, so
+//! is, once every `L` loads with `L` lines per page. The caches see no difference between the two,
+//! so
 //!
 //! ```text
 //! random - local = (1 - E1/P) first - first / L                        up to E2 pages
 //!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
 //! ```
 //!
-//! Solved for the cost of a first-level miss, or a walk, at sizes within a cache level, this is a
-//! measurement, including the effect of page tables evicted along with the data. Without such a
-//! size, the cost of a miss in a small set of pages is added to the level's latency.
+//! Solving this for the cost of a first-level miss, or of a walk, at sizes within a cache level
+//! yields a measurement, which includes the effect of page tables being evicted along with the
+//! data. Without such a size, the cost of a miss in a small set of pages is added to the level's
+//! latency.
 //!
-//! A miss takes time, a walk no less than a miss, and a farther level no less than a nearer one.
-//! Values that violate this within their intervals are raised to the lower bound. Where the
-//! intervals contradict each other, derived values yield to measured ones, and of two of the same
-//! kind neither is known.
+//! A miss takes time, a walk takes no less than a miss, and a farther level no less than a nearer
+//! one. Values that violate this within their intervals are raised to the lower bound. Where
+//! intervals contradict each other, derived values yield to measured ones; of two values of the
+//! same kind, neither counts as known.
 //!
-//! Not modelled: resources shared by overlapping loads. `overlapped` divides by the outstanding
-//! loads, though walks may overlap less.
+//! Not modelled: resources shared by overlapping loads. `overlapped` divides by the number of
+//! outstanding loads, although walks may overlap less.
 
 mod record;
 
@@ -31,12 +33,12 @@ use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
 pub use record::{Measured, records};
 
-/// Inputs of the costs. All times have the same unit.
+/// Inputs for the costs. All times have the same unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// The levels.
     pub levels: &'a [steps::Level],
-    /// Per level, the number of outstanding loads; may be shorter than `levels`.
+    /// For each level, the number of outstanding loads; may be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
     /// The TLB levels.
     pub tlb: &'a [tlb::Level],
@@ -48,18 +50,18 @@ pub struct Inputs<'a> {
     pub page_bytes: u64,
     /// Bytes per line.
     pub line_bytes: u64,
-    /// Confidence of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
-    /// Seed of the resampling.
+    /// Seed for resampling.
     pub seed: u64,
 }
 
 /// Basis of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Pointer chases of this pattern.
+    /// Pointer chases with this pattern.
     Measured,
-    /// The cost of the miss added to the level's latency.
+    /// The cost of the miss, added to the level's latency.
     Added,
 }
 
@@ -68,10 +70,11 @@ pub enum Basis {
 pub struct Cost {
     /// Index of the level.
     pub level: usize,
-    /// TLB level that serves the translation.
+    /// TLB level that provides the translation.
     pub state: TlbState,
     /// Latency until a dependent load can begin: at least that of a nearer level or translation,
-    /// and at least 0. `None` if the interval would be wider than the value, or contradict another.
+    /// and at least 0. `None` if the interval would be wider than the value, or would contradict
+    /// another value.
     pub time: Option<Estimate>,
     /// Time per load with maximum overlap: a lower bound. `None` if unknown, or if the interval is
     /// too wide.
@@ -80,8 +83,8 @@ pub struct Cost {
     pub basis: Basis,
 }
 
-/// The costs by level and state. States without data are omitted: misses without a TLB level, walks
-/// without a second one.
+/// The costs by level and TLB state. States without data are omitted: misses if there is no TLB
+/// level, walks if there is no second one.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let levels = 0..inputs.levels.len();
@@ -101,8 +104,8 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
     costs
 }
 
-/// Enforces that `more` costs at least as much as `less`: the same level with a nearer translation,
-/// or the reverse.
+/// Enforces that `more` costs at least as much as `less`, which has the same level and a nearer
+/// translation, or a nearer level and the same translation.
 fn reconcile(less: &mut Cost, more: &mut Cost) {
     let is_comparable = if less.level == more.level {
         less.state < more.state
@@ -129,10 +132,10 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
 /// Chain sizes considered within a level: from this multiple of the previous level's size up to
 /// this share of its own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// Minimum share of loads that involve the unknown.
+/// Minimum share of loads that involve the unknown cost.
 const LEAST_SHARE: f64 = 0.3;
 
-/// A chain within a level.
+/// A chain whose size is within a level.
 struct Size {
     pages: f64,
     random: Vec<f64>,
@@ -146,7 +149,8 @@ impl Inputs<'_> {
         for (tlb_level, (_, miss)) in misses.iter_mut().enumerate() {
             *miss = self.miss(tlb_level, &sizes, random);
         }
-        // Misses of the page-local chase in this level, if all of it is beyond the TLB's reach.
+        // Misses of the page-local chase in this level, if the whole level is beyond the TLB's
+        // reach.
         let first = self.tlb.first().filter(|first| from >= self.bytes(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
@@ -181,13 +185,13 @@ impl Inputs<'_> {
         (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
     }
 
-    /// Size in bytes at which a level begins.
+    /// Chain size in bytes at which a level begins.
     fn begin_of(&self, level: usize) -> f64 {
         let before = level.checked_sub(1).and_then(|before| self.levels[before].size);
         before.map_or(0.0, |size| size.value)
     }
 
-    /// Chains within `level` present in both curves.
+    /// Sizes within `level` that are present in both curves.
     fn sizes(&self, level: usize) -> Vec<Size> {
         let from = WITHIN.0 * self.begin_of(level);
         let to = self.levels[level].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
@@ -202,7 +206,7 @@ impl Inputs<'_> {
         sizes.filter(|size| !size.random.is_empty() && !size.local.is_empty()).collect()
     }
 
-    /// Time added by a miss of `tlb_level`: the median over `sizes`. `None` if no size shows it.
+    /// Time that a miss of `tlb_level` adds: the median over `sizes`. `None` if no size shows it.
     fn miss(&self, tlb_level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
         let measured = |size: &Size| {
             let difference = least(&size.random)? - least(&size.local)?;
@@ -220,12 +224,13 @@ impl Inputs<'_> {
         let replicates: Vec<f64> = (0..REPLICATES).filter_map(|_| redrawn()).collect();
         let n = sizes.iter().map(|size| size.random.len() as u64).sum();
         let miss = interval(value, &replicates, self.confidence, n);
-        // Noise can make a miss cheaper than a hit; such values carry no information.
+        // Noise can make a miss appear cheaper than a hit; such values carry no information.
         Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
-    /// Cost of a miss of `tlb_level`, from the `difference` of the curves at this number of pages:
-    /// see the module documentation. `None` if its share is too small.
+    /// Cost of a miss of `tlb_level`, from the `difference` between the curves at this number of
+    /// pages: see the module documentation. `None` if such misses are too small a share of the
+    /// loads.
     fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;
@@ -241,7 +246,7 @@ impl Inputs<'_> {
     }
 }
 
-/// `estimate` minus a known part, at least 0.
+/// `estimate` minus a known part, but at least 0.
 fn less(estimate: Estimate, known: f64) -> Estimate {
     let less = |time: f64| (time - known).max(0.0);
     let (value, low, high) = (less(estimate.value), less(estimate.low), less(estimate.high));

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plausibility of event counts, given the known loads of a chase.
 //!
-//! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times, and
-//! beyond the size of a cache misses it with about every load. A contradicting count measures
-//! something else: part of the time, other code, or a different event of that name. The bounds are
-//! wide to allow for prefetching, replays and interrupts: counts they reject are wrong by a factor.
+//! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times and,
+//! beyond the size of a cache, misses it with nearly every load. A count that contradicts this
+//! measures something else: part of the time, other code, or a different event with that name. The
+//! bounds are wide, to allow for prefetching, replays and interrupts: counts that they reject are
+//! wrong by a factor.
 //!
-//! The table as a whole is checked too. If counts per second are the same at all sizes although
-//! loads per second differ, something else was counted all the time, and no count describes the
-//! chase.
+//! The table as a whole is checked as well. If the counts per second are the same at all sizes
+//! although the loads per second differ, something else was counted throughout, and no count
+//! describes the chase.
 //!
 //! Not determined: what was counted instead.
 
 use linerate_record::memory::Order;
 
-/// The chase of one size, with its counts.
+/// The chase through one size, with its counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Bytes of the chain.
+    /// Size of the chain in bytes.
     pub bytes: u64,
     /// Number of loads.
     pub loads: u64,
     /// Their duration.
     pub seconds: f64,
-    /// Event names of `linerate-counters`, and their counts.
+    /// Event names as in `linerate-counters`, and their counts.
     pub counts: Vec<(String, f64)>,
 }
 
@@ -38,7 +39,7 @@ pub struct Known {
     pub page_bytes: u64,
     /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
-    /// Entries of the first and the last TLB level.
+    /// Number of entries in the first and the last TLB level.
     pub tlb: Option<(u64, u64)>,
     /// Core clock in GHz.
     pub core_ghz: Option<f64>,
@@ -47,13 +48,13 @@ pub struct Known {
 /// Plausibility of a count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// `None` if nothing is known of the event.
+    /// `None` if nothing is known about the event.
     pub plausible: Option<bool>,
     /// Reason for doubt.
     pub doubt: Option<String>,
 }
 
-/// Judges each count of each row.
+/// Judges every count in every row.
 pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     let judged = |row: &Row| {
         row.counts.iter().map(|(event, count)| one(event, *count, row, known)).collect()
@@ -71,8 +72,8 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
             let doubt =
                 judgements[r][c].doubt.take().map_or_else(String::new, |doubt| doubt + "; ");
             let follows = format!(
-                "{doubt}it is proportional to time, at {} to {} per second at all sizes, not to \
-                 the loads",
+                "{doubt}the count is proportional to time ({} to {} per second at all sizes), not \
+                 to loads",
                 rounded(low),
                 rounded(high)
             );
@@ -82,7 +83,7 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     judgements
 }
 
-/// Indices of `event` in `rows`.
+/// Positions of `event` in `rows`.
 fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     let of_row = |(r, row): (usize, &Row)| {
         let named = row.counts.iter().enumerate().filter(|(_, (name, _))| name == event);
@@ -91,13 +92,13 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     rows.iter().enumerate().flat_map(of_row).collect()
 }
 
-/// Minimum number of sizes: fewer may have the same rate by chance.
+/// Minimum number of sizes: with fewer, the rates may be equal by chance.
 const LEAST_ROWS: usize = 4;
-/// Ratio within which rates are equal, and from which counts per load clearly differ.
+/// Ratio up to which rates count as equal, and ratio from which counts per load clearly differ.
 const SAME_RATE: f64 = 1.6;
 const OTHER_SHARE: f64 = 3.0;
 
-/// Minimum and maximum counts per second, if they are the same at all sizes although the loads per
+/// Minimum and maximum counts per second, if these are the same at all sizes although the loads per
 /// second are not.
 fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     let range = |value: &dyn Fn(&Row) -> f64| {
@@ -111,11 +112,11 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     (follows && places.len() >= LEAST_ROWS).then_some((low, high))
 }
 
-/// Required range of a count per load.
+/// Range in which a count per load must be.
 struct Bounds {
     least: f64,
     most: f64,
-    /// Reason, as the end of a sentence.
+    /// Reason, worded as the end of a sentence.
     reason: String,
 }
 
@@ -125,19 +126,19 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
         return Judgement { plausible: None, doubt: None };
     };
     let per_load = count / row.loads as f64;
-    // Not a number is neither.
+    // NaN satisfies neither condition.
     let plausible = per_load >= least && per_load <= most;
     let doubt = || {
         let (limit, side) = if per_load > most { (most, "more") } else { (least, "less") };
         let (per_load, limit) = (rounded(per_load), rounded(limit));
-        format!("{per_load} per load; a value {side} than {limit} is impossible, because {reason}")
+        format!("{per_load} per load; {side} than {limit} is impossible, because {reason}")
     };
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
 
-/// Multiplexed counts are scaled, with an error of some percent.
+/// Multiplexed counts are scaled, with an error of a few percent.
 const SCALED: f64 = 0.95;
-/// Maximum overhead of the loop, and of reading the counters, per load, in instructions and in
+/// Maximum overhead of the loop and of reading the counters, per load, in instructions and in
 /// loads.
 const MOST_INSTRUCTIONS: f64 = 8.0;
 const MOST_LOADS: f64 = 3.0;
@@ -160,17 +161,17 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
         "ll_misses" => cache(known.caches.len().checked_sub(1)?),
         "micro_tlb_misses" => known.tlb.map(|(first, _)| tlb(row, known, first, first)),
         "main_tlb_misses" => known.tlb.map(|(_, last)| tlb(row, known, last, last)),
-        // Which level differs between processors.
+        // Which TLB level this event counts differs between processors.
         "dtlb_misses" => known.tlb.map(|(first, last)| tlb(row, known, first, last)),
         _ => None,
     }
 }
 
-/// The core clock may be temporarily higher than when it was measured.
+/// The core clock may temporarily be higher than when it was measured.
 const MOST_SPEEDUP: f64 = 1.5;
 
-/// Dependent loads take at least one cycle each. The thread may have waited for the CPU: then there
-/// are fewer cycles than the time suggests.
+/// Dependent loads take at least one cycle each. The thread may have waited for the CPU: in that
+/// case there are fewer cycles than the time suggests.
 fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     let ghz = known.core_ghz?;
     let most = MOST_SPEEDUP * row.seconds * ghz * 1e9 / row.loads as f64;
@@ -179,13 +180,13 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     (most >= 1.0).then_some(Bounds { least: SCALED, most, reason })
 }
 
-/// Chains shorter than this share of a cache or TLB stay within; those longer than its inverse do
-/// not, with any replacement policy.
+/// Chains shorter than this share of a cache or TLB stay within it; chains longer than its size
+/// divided by this share do not, under any replacement policy.
 const INSIDE: f64 = 0.5;
-/// Misses per load of a chain within the level: nearly none, apart from interrupts.
+/// Misses per load for a chain within the level: almost none, apart from interrupts.
 const MOST_INSIDE: f64 = 0.1;
-/// Misses per load of a chain beyond the level: most loads. Fewer than all, since adjacent lines
-/// may be prefetched; more than one, since prefetches and page walks may count.
+/// Misses per load for a chain beyond the level: most loads miss. Fewer than all, since adjacent
+/// lines may be prefetched; more than one per load, since prefetches and page walks may count.
 const BEYOND: (f64, f64) = (0.3, 3.0);
 
 fn cache(row: &Row, size: u64) -> Bounds {
@@ -200,10 +201,10 @@ fn cache(row: &Row, size: u64) -> Bounds {
     Bounds { least, most, reason }
 }
 
-/// Bounds of the count of a TLB event that may belong to any level from `first` to `last`.
+/// Bounds on the count of a TLB event that may belong to any level from `first` to `last`.
 fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
-    // A page-local chase, and one line after line, change pages once in the lines of a page.
+    // Page-local and sequential chases change pages only once per page's worth of lines.
     let least = match known.order {
         Order::Random => BEYOND.0,
         Order::PageLocal | Order::Sequential => {

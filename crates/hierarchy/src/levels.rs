@@ -11,7 +11,7 @@ use linerate_record::{Figure, Tier};
 pub struct Levels {
     /// Detected levels, in ns.
     pub found: FoundLevels,
-    /// Core clock in GHz in the chains of each; `None` if unknown.
+    /// Core clock in GHz during each level's chains; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
     /// Levels for the record.
     pub levels: Vec<MemoryLevel>,
@@ -19,11 +19,11 @@ pub struct Levels {
     pub unresolved: Vec<Unresolved>,
 }
 
-const METHOD: &str = "steps of the page-local curve, bootstrap over passes";
+const METHOD: &str = "steps in the page-local curve, bootstrap over passes";
 
 impl Levels {
-    /// Finds the levels of a page-local curve. `last_level`: bytes of the last cache that the
-    /// system states; intervals come from `replicates` resamplings.
+    /// Finds the levels of a page-local curve. `last_level` is the size in bytes of the last-level
+    /// cache that the system states; intervals come from `replicates` resamplings.
     pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
         let found = steps::detect(&samples(curve), &options);
@@ -31,7 +31,8 @@ impl Levels {
         Self::new(found, curve, longest, last_level)
     }
 
-    /// `longest` is the longest chain; `last_level` the last cache that the system states.
+    /// `longest` is the length of the longest chain, `last_level` the size of the last-level cache
+    /// that the system states, both in bytes.
     fn new(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let ends =
             found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
@@ -62,13 +63,13 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// Maximum relative deviation of a size on the plateau from its level's latency.
+/// Maximum relative deviation from the level's latency for a size to be on its plateau.
 const PLATEAU: f64 = 0.05;
 
-/// Cycles of the core per ns of a load in `level`, whose chains are from `ends[0]` to `ends[1]`
-/// bytes long. The clock may change, and a level's time is that of its fastest passes. The figure
-/// is therefore the median cycles of the sizes on its plateau, each in its fastest pass, over that
-/// time; without such a size, the median clock of those in the level.
+/// Core cycles per ns for loads in `level`, whose chains are `ends[0]` to `ends[1]` bytes long. The
+/// clock may change, and a level's time is that of its fastest passes. The figure is therefore the
+/// median cycle count of the sizes on the level's plateau, each in its fastest pass, divided by
+/// that time; if no size is on the plateau, it is the median clock of the sizes in the level.
 fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
@@ -96,13 +97,13 @@ fn record(
     let size_bytes = match level.size {
         Some(size) => Figure::number("B", size, Tier::Sw, METHOD),
         None => {
-            let reason = format!("chains of up to {longest} B do not reach its end");
+            let reason = format!("chains of up to {longest} B do not reach the end of this level");
             Figure::absent("B", Tier::Sw, METHOD, &reason)
         }
     };
     let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("its latency varied between passes: other programs use this cache too"),
-        (true, None, false) => Some("its end is beyond the longest chain"),
+        (true, None, false) => Some("the level extends beyond the longest chain"),
         _ => None,
     };
     MemoryLevel {
@@ -115,7 +116,7 @@ fn record(
     }
 }
 
-/// A time in ns as core cycles at `ghz`.
+/// Converts a time in ns to core cycles at `ghz`.
 pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
         Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
@@ -137,9 +138,11 @@ fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
             "too_close",
             "two steps are so close that they may be one; more passes would separate them",
         ),
-        Cause::TooNoisy => {
-            ("too_noisy", "passes differ by more than a step; measure again on an idle machine")
-        }
+        Cause::TooNoisy => (
+            "too_noisy",
+            "variation between passes exceeds a step; measure again on an idle \
+                           machine",
+        ),
     };
     Unresolved {
         from_bytes: unresolved.from,

@@ -7,7 +7,7 @@
 //! interchanged:  for i, k:  for j:  c[i][j] += a[i][k] * b[k][j]      b row after row
 //! ```
 //!
-//! Of `n` rows and columns of `e` bytes each, with lines of `L` bytes:
+//! For `n` rows and columns of `e`-byte elements, and cache lines of `L` bytes:
 //!
 //! ```text
 //! a column of b:  n lines, n (L + e) bytes with the row of a; its neighbours in them come next
@@ -19,12 +19,12 @@
 //! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
 //! ```
 //!
-//! The levels that serve a set of a given size follow from the page-local curve: between the
-//! latencies of two levels, each serves part of the loads. The TLB level follows from the number of
-//! pages of a column.
+//! The levels that serve a working set of a given size follow from the page-local curve: where its
+//! latency is between those of two levels, each of the two serves part of the loads. The TLB level
+//! follows from the number of pages in a column.
 //!
-//! Not modelled: set conflicts, so rows must not be multiples of a large power of two; lines of a
-//! column that are prefetched; the stores to c. All are small compared with the modelled effects.
+//! Not modelled: set conflicts, so row lengths must not be multiples of a large power of two;
+//! prefetching of a column's lines; stores to c. All are small compared with the modelled effects.
 
 use linerate_record::memory::{
     Bandwidth, Cost, Curve, MemoryLevel, MemoryReport, Operation, Order, PageKind, PagesVerdict,
@@ -32,7 +32,7 @@ use linerate_record::memory::{
 };
 use std::fmt;
 
-/// Values of a record that the matrix model needs. Times in ns.
+/// Values that the matrix model needs from a record. Times are in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     line_bytes: f64,
@@ -41,16 +41,16 @@ pub struct Machine {
     levels: Vec<Level>,
     /// Pages covered by each TLB level, nearest first.
     reach: Vec<f64>,
-    /// Size in bytes and load latency, by increasing size.
+    /// (size in bytes, load latency), by increasing size.
     curve: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Level {
     latency: f64,
-    /// Time of overlapping loads, by TLB level that has the translation; not empty.
+    /// Time of overlapped loads, indexed by the TLB level that has the translation; not empty.
     overlapped: Vec<f64>,
-    /// Time per byte of sequential reading.
+    /// Time per byte in sequential reads.
     per_byte: f64,
 }
 
@@ -61,29 +61,29 @@ pub struct Multiplication {
     pub n: u64,
     /// Bytes per element.
     pub element_bytes: u64,
-    /// ns per multiply-add of the textbook loop.
+    /// ns per multiply-add in the textbook loop.
     pub textbook_ns: f64,
-    /// ns per multiply-add of the interchanged loop.
+    /// ns per multiply-add in the interchanged loop.
     pub interchanged_ns: f64,
 }
 
 /// ns per multiply-add.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Of the textbook loop.
+    /// For the textbook loop.
     pub textbook_ns: f64,
-    /// Of the interchanged one.
+    /// For the interchanged loop.
     pub interchanged_ns: f64,
 }
 
 impl Prediction {
-    /// Ratio of the textbook time to the interchanged one.
+    /// Ratio of the textbook time to the interchanged time.
     pub fn slowdown(&self) -> f64 {
         self.textbook_ns / self.interchanged_ns
     }
 }
 
-/// Data missing in a record.
+/// Data missing from a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing(pub &'static str);
 
@@ -99,7 +99,7 @@ impl Machine {
     /// Extracts the values from `report`.
     ///
     /// # Errors
-    /// A part is absent that a prediction needs.
+    /// A part that a prediction needs is absent.
     pub fn new(report: &MemoryReport) -> Result<Self, Missing> {
         let local = report.curves.iter().find(|curve| curve.order == Order::PageLocal);
         let curve = local.map(times).filter(|curve| !curve.is_empty());
@@ -134,13 +134,13 @@ impl Machine {
         })
     }
 
-    /// Predicted time of `multiplication` per multiply-add.
+    /// Predicts the time per multiply-add of `multiplication`.
     pub fn predict(&self, multiplication: &Multiplication) -> Prediction {
         let Multiplication { n, element_bytes, textbook_ns, interchanged_ns } = *multiplication;
         let (n, element) = (n as f64, element_bytes as f64);
         let column = n * (self.line_bytes + element);
         let all = n * n * element;
-        // Rows shorter than a page share one.
+        // Rows shorter than a page share pages.
         let pages = n.min(all / self.page_bytes);
         let tlb_level = self.reach.iter().take_while(|&&reach| pages > reach).count();
         let columns = (self.line_bytes / element).max(1.0);
@@ -153,8 +153,8 @@ impl Machine {
         }
     }
 
-    /// `of` for a set of this many bytes: interpolated between the two levels whose latencies
-    /// enclose the set's, by the share of loads that each serves.
+    /// Returns `of` for a working set of this many bytes, interpolated between the two levels whose
+    /// latencies bracket that of the set, by the share of loads that each level serves.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// The curve at this size, interpolated linearly in log size.
+    /// Latency on the curve at this size, interpolated linearly in log size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
@@ -211,7 +211,7 @@ impl Level {
         }))
     }
 
-    /// Overlapped time for a TLB level, or for the last known one.
+    /// Overlapped time at a TLB level, or at the last known level.
     fn overlapped(&self, tlb_level: usize) -> f64 {
         self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }
@@ -267,8 +267,8 @@ mod tests {
         assert_eq!(prediction.slowdown(), 5.0);
     }
 
-    /// Checked by hand: 1000 lines of a column are 68 kB, in L2, with translations in the second
-    /// TLB level; 4 MB are in memory, reached by one column in 16.
+    /// Checked by hand: the 1000 lines for a column are 68 kB, in L2, with translations in the
+    /// second TLB level; the 4 MB are in memory, which one column in 16 reaches.
     #[test]
     fn a_matrix_in_memory_costs_what_its_loads_cost() {
         let prediction = machine().predict(&floats(1000));
@@ -295,8 +295,8 @@ mod tests {
         assert!((slow(3000).textbook_ns - (15.0 * 1.5 + 8.0) / 16.0).abs() < 1e-9);
     }
 
-    /// Recorded on a guest of an EPYC with load average 12, where other programs left 2.8 MB of the
-    /// L3: the data of docs/results/memory-matmul.md.
+    /// Recorded in a guest on an EPYC at load average 12, where other programs left 2.8 MB of the
+    /// L3: the data in docs/results/memory-matmul.md.
     fn recorded() -> Machine {
         let level = |latency, overlapped: f64, gb_per_s: f64| Level {
             latency,
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// (elements, arithmetic of both loops, sizes and measured slowdown)
+    /// (element size, arithmetic time of both loops, matrix sizes with measured slowdown)
     #[test]
     fn predicts_recorded_slowdowns_at_two_of_three_sizes() {
         let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);

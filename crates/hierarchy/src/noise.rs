@@ -3,10 +3,10 @@
 //!
 //! Gaps come in bursts and differ in length by orders of magnitude, so intervals come from a block
 //! bootstrap over consecutive stretches of the observation. With few gaps, their number is assumed
-//! to be Poisson, and the lost share is bounded by that number of longest gaps; the coverage of
-//! such a 95 % interval is about 87 %.
+//! to be Poisson-distributed, and the lost share is bounded as if each were as long as the longest;
+//! the coverage of such a 95 % interval is about 87 %.
 //!
-//! Left out: reading the clock, and who took the time.
+//! Left out: reading the clock, and what took the time.
 
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};
@@ -16,7 +16,7 @@ use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 pub struct Gap {
     /// Start, in ns since the observation began.
     pub at_ns: f64,
-    /// Time between two clock reads, minus the usual time between two.
+    /// Time between two clock reads, minus the usual time between reads.
     pub ns: f64,
 }
 
@@ -27,20 +27,21 @@ pub struct Loss {
     pub share: Estimate,
     /// Gaps per second.
     pub per_second: Estimate,
-    /// The longest, in ns; 0 without gaps.
+    /// Length of the longest gap, in ns; 0 without gaps.
     pub longest_ns: f64,
     /// Gaps by length; empty without gaps.
     pub bins: Vec<Bin>,
 }
 
-/// Number of stretches. Enough for the bootstrap to see autocorrelation ([`block_bootstrap_ratio`]
-/// says 400), few enough to take only milliseconds.
+/// Number of stretches: enough for the bootstrap to see autocorrelation (400, according to
+/// [`block_bootstrap_ratio`]), few enough to take only milliseconds.
 const STRETCHES: usize = 400;
-/// Number of gaps below which they are assumed to be Poisson.
+/// Number of gaps below which the number is assumed to be Poisson-distributed.
 const FEW: usize = 10;
 
-/// The share of `seconds` lost in `gaps`. `None` if `seconds` is not positive. Gaps without a
-/// positive length are ignored; a gap ends with the observation. Gaps do not overlap.
+/// Returns the share of `seconds` lost in `gaps`; `None` if `seconds` is not positive. Gaps without
+/// a positive length are ignored, and gaps are cut off at the end of the observation. Gaps do not
+/// overlap.
 pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
     let watched_ns = seconds * 1e9;
     if !(seconds > 0.0 && watched_ns.is_finite()) {
@@ -101,10 +102,10 @@ fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimat
     (Estimate { value, low: 0.0, high, confidence, n }, rate)
 }
 
-/// Means for which `count` or more, or `count` or fewer, have probability `tail` (Garwood, 1936),
-/// by bisection.
+/// Poisson means for which `count` or more, and `count` or fewer, respectively, have probability
+/// `tail` (Garwood, 1936), by bisection.
 fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
-    // Beyond any answer: P(N <= 9) is under 1e-9 from a mean of 50 on.
+    // Above any solution: P(N <= 9) is under 1e-9 for a mean of 50 or more.
     let beyond = 50.0 + 10.0 * count as f64;
     let solve = |target: f64, upto: usize| {
         let (mut low, mut high) = (0.0, beyond);
@@ -117,7 +118,7 @@ fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
     (count.checked_sub(1).map_or(0.0, |less| solve(1.0 - tail, less)), solve(tail, count))
 }
 
-/// P(N <= `count`) at `mean`.
+/// P(N <= `count`) for a Poisson distribution with this `mean`.
 fn poisson_upto(count: usize, mean: f64) -> f64 {
     let mut term = (-mean).exp();
     let mut sum = term;
@@ -128,8 +129,8 @@ fn poisson_upto(count: usize, mean: f64) -> f64 {
     sum
 }
 
-/// Bins of the lengths of `gaps`, each starting at 1, 2 or 5 times a power of ten of ns; lengths
-/// below 1 ns are in a bin from 0.
+/// Bins for the lengths of `gaps`, each starting at 1, 2 or 5 times a power of ten in ns; lengths
+/// below 1 ns are in a bin that starts at 0.
 fn bins(gaps: &[Gap]) -> Vec<Bin> {
     let longest = gaps.iter().map(|gap| gap.ns).fold(0.0, f64::max);
     let shortest = gaps.iter().map(|gap| gap.ns).fold(f64::INFINITY, f64::min);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hierarchy stated by the OS, compared with the measured one.
+//! Compares the hierarchy stated by the OS with the measured one.
 //!
 //! The system repeats what the processor, or a hypervisor in its place, reports. Neither knows
 //! which part of a shared cache this program gets.
 //!
-//! Stated and found levels are paired in order, nearest first. Where there are more of one than of
-//! the other, those stay alone whose sizes fit worst: of all ways to pair them in order, the one is
-//! taken with the smallest sum of |ln(found / stated)|.
+//! Stated and found levels are paired in order, nearest first. If there are more levels on one
+//! side, those whose sizes fit worst stay unpaired: of all pairings that keep the order, the one
+//! with the smallest sum of |ln(found / stated)| is chosen.
 //!
 //! ```text
 //! [low, high]   interval of what was found
@@ -18,8 +18,8 @@
 //!               nothing could be told
 //! ```
 //!
-//! Not here: reading the OS statement (`linerate-memory` passes it in); associativity and line
-//! length, which a chase of whole lines does not show.
+//! Not covered: reading what the OS states (`linerate-memory` passes it in); associativity and line
+//! length, which a chase over whole lines does not show.
 
 use linerate_record::memory::{MemoryLevel, OsVerdict, OsView, Unresolved};
 use linerate_record::stats::Estimate;
@@ -31,17 +31,17 @@ use linerate_record::{Figure, Tier};
 /// passes alike, by a few percent.
 const TOLERANCE: f64 = 0.10;
 
-/// Ratio of measured to stated size above which they cannot be the same level.
+/// Ratio of measured to stated size above which the two cannot belong to the same level.
 const CONTRADICTION: f64 = 2.0;
 
 /// A data cache stated by the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// 1 is nearest to the core.
+    /// Level 1 is nearest to the core.
     pub level: u32,
     /// Its size in bytes, or the reason why the system does not state it.
     pub bytes: Result<u64, String>,
-    /// Logical CPUs that share it; 0 if not stated.
+    /// Number of logical CPUs that share it; 0 if not stated.
     pub shared_by: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct Found<'a> {
     pub levels: &'a [MemoryLevel],
     /// The undetermined ranges.
     pub unresolved: &'a [Unresolved],
-    /// Bytes of the longest chain.
+    /// Length of the longest chain in bytes.
     pub max_bytes: u64,
 }
 
@@ -65,7 +65,7 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
         Err(_) => &[],
     };
     let pairs = paired(levels, &caches);
-    let silence = stated.as_ref().err().map_or("the system states no such level", String::as_str);
+    let silence = stated.as_ref().err().map_or("the OS reports no such level", String::as_str);
     let extra = |found_levels: &[&MemoryLevel]| -> Vec<OsView> {
         found_levels.iter().map(|found_level| not_stated(found_level, levels, silence)).collect()
     };
@@ -90,14 +90,14 @@ fn is_cache(found_level: &MemoryLevel) -> bool {
     found_level.size_bytes.as_number().is_some()
 }
 
-/// Bytes of the previous level.
+/// Stated size of the previous level in bytes.
 fn below(levels: &[Level], index: usize) -> u64 {
     let before = index.checked_sub(1).map(|before| &levels[before].bytes);
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs of a stated and a measured level in increasing order; as many as the smaller number of
-/// levels.
+/// Pairs of a stated and a measured level, in increasing order; there are as many pairs as levels
+/// on the shorter side.
 fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)> {
     let misfit = |level: usize, found_level: usize| {
         let found = found_levels[found_level].size_bytes.as_number().unwrap_or(f64::NAN);
@@ -115,7 +115,8 @@ fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)
     chosen.into_iter().enumerate().map(pair).collect()
 }
 
-/// Increasing indices into `many` for each of `few` that minimize the total cost.
+/// For each of `few`, an index into `many`, such that the indices increase and the total cost is
+/// minimal.
 ///
 /// ```text
 /// best[a][b] = cheapest way to place the first a among the first b
@@ -154,7 +155,7 @@ fn judged(
     let bytes = match &level.bytes {
         Ok(bytes) => *bytes,
         Err(reason) => {
-            let sentence = format!("the system does not state its size: {reason}");
+            let sentence = format!("the OS does not report its size: {reason}");
             return view(&name, None, figure, OsVerdict::NotStated, sentence);
         }
     };
@@ -179,12 +180,12 @@ fn judged(
     view(&name, Some(bytes), figure, verdict, sentence)
 }
 
-/// Short reason for an undetermined size: the advice is with the sizes.
+/// Short reason for an undetermined size; the advice is given with the sizes.
 fn cause(part: &Unresolved) -> &str {
     match &part.cause[..] {
         "moved" => "latency at these sizes varied between passes",
         "too_close" => "two steps are too close to each other",
-        "too_noisy" => "passes differ by more than a step",
+        "too_noisy" => "variation between passes exceeds a step",
         _ => &part.sentence,
     }
 }
@@ -197,7 +198,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// Bounds of a figure; unknown for one that is not a number.
+    /// Bounds of a figure; unknown if the figure is not a number.
     fn from_figure(figure: &Figure) -> Self {
         let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {
@@ -216,7 +217,8 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Bytes in common with undetermined sizes; 0 or less if there are none, or only an endpoint.
+    /// Overlap with undetermined sizes in bytes; 0 or less if there is no overlap, or only at an
+    /// endpoint.
     fn shared(&self, part: &Unresolved) -> f64 {
         self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
@@ -229,35 +231,35 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         let sentence = format!("{is} found, with unknown uncertainty");
         (OsVerdict::CannotTell, sentence)
     } else if found.holds(bytes, 0.0) {
-        (OsVerdict::Agrees, format!("{is} found; the {of} stated are within the interval"))
+        (OsVerdict::Agrees, format!("{is} found; the OS-reported {of} is within the interval"))
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
-            "{is} found; the {of} stated are less than {} % outside the interval: \
-             replacement policy and page placement explain that",
+            "{is} found; the OS-reported {of} is less than {} % outside the interval, which \
+             replacement policy and page placement explain",
             100.0 * TOLERANCE
         );
         (OsVerdict::Agrees, sentence)
     } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
         let sentence = format!(
-            "{is} found, {of} stated: consistent if this is a victim cache of the level before, so \
-             that both capacities add up"
+            "{is} found, {of} reported by the OS: consistent if this is a victim cache of the \
+             previous level, so that the capacities add up"
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
         (
             OsVerdict::Smaller,
-            format!("only {is} of the {of} stated are available now{}", why(level)),
+            format!("only {is} of the OS-reported {of} is available now{}", why(level)),
         )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} found, more than the {of} stated: either other programs hid the step (measure \
-             again), or the hypervisor states a fictitious size"
+            "{is} found, more than the OS-reported {of}: either other programs hid the step \
+             (measure again), or the hypervisor reports a fictitious size"
         );
         (OsVerdict::Larger, sentence)
     } else {
         let sentence = format!(
-            "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may \
-             belong to another level, or the stated size is fictitious; measure again"
+            "a step was found at {is}, more than {CONTRADICTION} times the OS-reported {of}: it \
+             may belong to another level, or the reported size is fictitious; measure again"
         );
         (OsVerdict::CannotTell, sentence)
     }
@@ -268,8 +270,8 @@ fn why(level: &Level) -> &'static str {
     match level.shared_by {
         // A virtual machine sees only its own processors: other tenants of the cache stay hidden.
         0 | 1 => {
-            ": other programs evict lines, the hypervisor partitions it, or the stated size \
-                  is wrong"
+            ": other programs evict lines, the hypervisor partitions it, or the reported size is \
+             wrong"
         }
         _ => ": shared with other tenants, or partitioned by the hypervisor",
     }
@@ -279,7 +281,7 @@ fn why(level: &Level) -> &'static str {
 fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     let name = format!("L{}", level.level);
     let absent =
-        |reason: &str| Figure::absent("B", Tier::Sw, "steps of the page-local curve", reason);
+        |reason: &str| Figure::absent("B", Tier::Sw, "steps in the page-local curve", reason);
     let bytes = level.bytes.as_ref().ok().copied();
     let within = |bytes: u64| {
         let near = |part: &&Unresolved| {
@@ -292,21 +294,24 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
         (OsVerdict::CannotTell, "no level was found".to_owned())
     } else if too_large {
         let longest = memory_size(found.max_bytes as f64);
-        let sentence = format!("the longest chain, {longest}, was too short to see its end");
+        let sentence = format!(
+            "the longest chain, {longest}, was too short to reach the end of \
+                                this level"
+        );
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
         (OsVerdict::CannotTell, format!("no level could be determined there: {}", part.sentence))
     } else {
-        let sentence = "stated, but latency shows no separate step there".to_owned();
+        let sentence = "reported by the OS, but latency shows no separate step there".to_owned();
         (OsVerdict::Unseen, sentence)
     };
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A measured but unstated level. Its name cannot be confused with a stated level: it is named by
-/// its measured size, stated ones by their stated name.
+/// A measured level that is not stated. Its name cannot be confused with that of a stated level: it
+/// is named by its measured size, stated levels by their stated name.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
-    let sentence = format!("found, but not stated: {silence}");
+    let sentence = format!("found, but not reported: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {
         ([_, ..], Some(bytes)) => format!("level of {}", memory_size(bytes)),
         _ => found_level.name.clone(),

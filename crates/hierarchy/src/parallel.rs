@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The number of outstanding loads, from parallel chains.
 //!
-//! Each chain has one outstanding load. With `k` chains a load takes `1/k` of the time of one
-//! chain, until a resource is full: the miss buffers, the ports, the memory. From then on more
+//! Each chain has one outstanding load. With `k` chains, a load takes `1/k` of the time with one
+//! chain, until a resource is full: the miss buffers, the ports, the memory. From then on, more
 //! chains do not help. By Little's law the number of outstanding loads is the latency times the
 //! rate, so the maximum is the time with one chain over the least time per load with any number of
 //! chains.
 //!
 //! The time of a point is the median of its passes: a lucky window of a single chain, whose lines
-//! happened to be nearer, would make that quotient too small. A load of two chains cannot take
-//! longer than one of a single chain; points that violate this were not measured under the same
-//! conditions and are ignored.
+//! happened to be nearer, would make that quotient too small. A load cannot take longer with two
+//! chains than with one; points that violate this were not measured under the same conditions and
+//! are ignored.
 //!
-//! Left out: what is full.
+//! Left out: which resource is full.
 
 use crate::resample::{REPLICATES, is_time, redrawn_median};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Figures for this number of parallel chains.
+/// Measurements with one number of parallel chains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Chains.
@@ -37,18 +37,19 @@ pub struct Overlap {
     pub time: Estimate,
 }
 
-/// Multiple of the outstanding loads from which chains are clear of the rounded knee.
+/// Multiple of the number of outstanding loads from which the number of chains is clear of the
+/// rounded knee.
 const CLEAR: f64 = 1.25;
 
-/// Maximum slowdown by noise of a load of several chains over one of a single chain.
+/// Maximum slowdown, due to noise, of a load with several chains over a load with one chain.
 const NOISE: f64 = 1.1;
 
-/// Memory-level parallelism: how far independent loads overlap. `None` without a point of one chain
-/// and one of more, and if a load takes longer at the next point than with one chain.
+/// Memory-level parallelism: how far independent loads overlap. `None` without points for one chain
+/// and for more than one, and if a load takes longer at the next point than with one chain.
 ///
 /// The least time is the median over the points beyond the knee, since the minimum of many is
-/// biased low. The interval resamples passes and also includes the result of their quartiles: the
-/// passes of a point share disturbances that resampling does not see.
+/// biased low. The interval comes from resampled passes and also includes the results from their
+/// quartiles: the passes at a point share disturbances that resampling does not see.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()
@@ -104,7 +105,7 @@ fn is_possible(curve: &[(f64, f64)]) -> bool {
 struct Knee {
     outstanding: f64,
     time: f64,
-    /// Whether there were enough chains to see it.
+    /// Whether there were enough chains to see the knee.
     is_beyond: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of a machine: a stored record of its memory used by other commands.
+//! The profile of a machine: a stored record of its memory, for use by other commands.
 //!
 //! Criteria for a usable report ([`unfit`]), the profile's view of the levels that the system
 //! states, and the wording for `doctor`. `memory` decides where a profile is kept.
@@ -8,7 +8,7 @@ use linerate_record::doctor::{Observation, Section};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
 
-/// The memory hierarchy of a machine, as it was measured.
+/// The memory hierarchy of a machine, as measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The measured levels.
@@ -18,7 +18,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile in a record; `None` if it is not one of `linerate memory`.
+    /// Returns the profile in a record; `None` if the record is not from `linerate memory`.
     pub fn of_record(record: Record) -> Option<Self> {
         let unix_s = record.provenance.unix_s;
         match record.body {
@@ -27,12 +27,12 @@ impl Profile {
         }
     }
 
-    /// Age at `now`, in seconds since 1970, as text: `3 hours`.
+    /// Returns the age as text: `3 hours`. `now` is in seconds since 1970.
     pub fn age(&self, now: u64) -> String {
         spelled(now.saturating_sub(self.unix_s))
     }
 
-    /// The profile's sizes of the first data cache and of the last level.
+    /// Returns the profile's sizes for the L1 data cache and for the last level.
     pub fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
@@ -55,15 +55,15 @@ impl Profile {
 pub enum Found<'a> {
     /// There is none.
     None {
-        /// Its file if it existed; `None` without a home directory.
+        /// The file it would be in; `None` without a home directory.
         place: Option<&'a str>,
     },
-    /// One that cannot be read.
+    /// There is a profile, but it cannot be read.
     Unreadable {
         /// Reason, with a remedy.
         reason: &'a str,
     },
-    /// One that can be used.
+    /// There is a usable profile.
     Kept {
         /// The profile.
         profile: &'a Profile,
@@ -75,29 +75,33 @@ pub enum Found<'a> {
 }
 
 impl Found<'_> {
-    /// Observation of `linerate doctor` about the profile.
+    /// The observation that `linerate doctor` makes about the profile.
     pub fn observation(&self) -> Observation {
         const NAME: &str = "memory_profile";
         let section = Section::Topology;
         let measure = Some("linerate memory".to_owned());
         match *self {
             Self::None { place } => {
-                let place = place
-                    .map_or("no home directory".to_owned(), |file| format!("it would be {file}"));
+                let place = place.map_or("no home directory".to_owned(), |file| {
+                    format!(
+                        "it would be stored in \
+                        {file}"
+                    )
+                });
                 let sentence = format!(
-                    "the memory hierarchy was not measured ({place}): cache sizes are those the \
-                     system states, and the cost of a miss is unknown"
+                    "the memory hierarchy was not measured ({place}): cache sizes are those the OS \
+                     reports, and the cost of a miss is unknown"
                 );
                 section.advice(NAME, "none", &sentence, measure)
             }
             Self::Unreadable { reason } => {
-                let sentence = format!("it cannot be used: {reason}");
+                let sentence = format!("the profile cannot be used: {reason}");
                 section.advice(NAME, "unreadable", &sentence, measure)
             }
             Self::Kept { profile, age, file } => {
                 let unseen = profile.unseen();
                 let age = format!("{age} old");
-                let sentence = format!("the memory hierarchy measured then is in {file}");
+                let sentence = format!("the measured memory hierarchy is in {file}");
                 if unseen.is_empty() {
                     return section.good(NAME, age, &sentence);
                 }
@@ -114,7 +118,7 @@ impl Found<'_> {
 pub enum Seen {
     /// As stated.
     AsStated,
-    /// This number of bytes instead.
+    /// This size in bytes instead.
     Instead(u64),
     /// Nothing, or nothing certain.
     No,
@@ -130,7 +134,7 @@ impl Seen {
         }
     }
 
-    /// Measured bytes, if they differ from those stated.
+    /// Measured size in bytes, if it differs from the stated one.
     pub fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
@@ -139,8 +143,8 @@ impl Seen {
     }
 }
 
-/// Minimum number of passes over most sizes of the curve: if two differ, it is unknown which one
-/// was disturbed.
+/// Minimum number of passes over most sizes of the curve: if there are only two and they differ, it
+/// is unknown which was disturbed.
 const PASSES_MIN: usize = 3;
 
 /// Reason for not keeping a report, worded to follow `since`; `None` if it is kept. A private level
@@ -163,7 +167,7 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(
-            "a profile needs {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
+            "a profile needs {PASSES_MIN} passes over most sizes, but there were {passes}: measure \
              {longer}when the machine is less busy"
         ));
     }
@@ -173,7 +177,7 @@ fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     Some(format!("{} cannot be determined: {}", doubtful.name, doubtful.sentence))
 }
 
-/// A time in its largest unit.
+/// A duration in its largest unit.
 fn spelled(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
@@ -209,7 +213,7 @@ mod tests {
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be determined: synthetic"));
-        // A level that is not stated is between them, and does not count.
+        // A level between them that is not stated does not count.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use linerate_record::stats::{Estimate, median, quantile};
 
 /// Number of resamples of the passes: determines the ends of a 95 % interval to about 5 % of its
-/// width, less than the uncertainty from the few passes.
+/// width, which is less than the uncertainty due to the small number of passes.
 pub(crate) const REPLICATES: usize = 200;
 
 /// The fastest of `passes`; `None` without a valid time.
@@ -33,10 +33,10 @@ pub(crate) fn is_time(time: f64) -> bool {
 }
 
 /// An interval of `confidence` about `value`: the union of the percentile interval of the
-/// `replicates` and its reflection at the value. Infinite without replicates.
+/// `replicates` and its reflection about the value. Infinite without replicates.
 ///
-/// The fastest of passes is never faster than the truth, and the fastest of passes drawn again
-/// never faster than that: percentiles alone are on the wrong side of it.
+/// The fastest pass is never faster than the truth, and the fastest resampled pass is never faster
+/// than the fastest pass: percentiles alone are on the wrong side of the value.
 pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) -> Estimate {
     let tail = (1.0 - confidence) / 2.0;
     let below = quantile(replicates, tail).map_or(f64::INFINITY, |low| value - low);

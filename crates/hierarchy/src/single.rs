@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single loads, timed by a clock whose tick may be longer than a load.
 //!
-//! A clock with steps of 10 ns shows a load of 1 ns as 0 or 10. Over many loads that start at
-//! random between two ticks, the mean is still right: a time `t` spans `t / step` ticks on average.
-//! So [`slope`] takes means, of chains of several lengths: the overhead of timing is the same for
+//! A clock with 10 ns steps shows a 1 ns load as 0 or 10. Over many loads that start at random
+//! between two ticks, the mean is still right: a time `t` spans `t / step` ticks on average. So
+//! [`slope`] takes the means for chains of several lengths: the timing overhead is the same for
 //! all, and the rest grows with the chain. [`histogram`] collects single loads at the resolution of
 //! the clock, and [`modes`] finds the peaks.
 //!
-//! Left out: reading the clock, and which level a mode is.
+//! Left out: reading the clock, and which level a mode belongs to.
 
 use crate::resample::{REPLICATES, interval, normal, weighted_median};
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 
-/// A line fitted to the times of chains of loads.
+/// A line fitted to the times of load chains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// Time per additional load, in the unit of the samples.
     pub slope: Estimate,
-    /// Time without loads: the overhead of timing.
+    /// Time without loads: the timing overhead.
     pub intercept: Estimate,
 }
 
 /// A peak of the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Position, in the unit of the bins: the mean of the samples in them, accurate to half a bin,
-    /// which is at least half a step of the clock.
+    /// Position, in the unit of the bins: the mean of the samples in the peak, accurate to half a
+    /// bin, which is at least half a clock step.
     pub at: f64,
     /// The share of all samples that belong to it, 0 to 1.
     pub share: f64,
 }
 
-/// Maximum share of differences that are ignored as interruptions when finding the step; single
-/// ones are ignored too.
+/// Maximum share of differences that are ignored as interruptions when finding the step;
+/// differences that occur only once are ignored too.
 const RARE: f64 = 0.001;
 /// Steps shorter than this many units cannot be distinguished from rounding.
 const LEAST_ROUNDED: u64 = 5;
 
-/// The step of a clock, from the differences of consecutive reads, in the clock's unit. `None` if
-/// all are 0.
+/// Returns the step of a clock in its unit, from the differences between consecutive reads; `None`
+/// if all are 0.
 ///
-/// It is the largest number of which all frequent differences are multiples. A clock that is
-/// scaled to its unit shows a step of 41.67 ns as 41 or 42: steps of 5 units and more may be so
-/// rounded, where differences of several multiples agree on one, 0 being a multiple too.
+/// The step is the largest number of which all frequent differences are multiples. A clock that is
+/// scaled to its unit shows a step of 41.67 ns as 41 or 42: steps of 5 units or more may be rounded
+/// like this, provided that differences of several multiples agree on one step; 0 counts as a
+/// multiple.
 pub fn step(differences: &[u64]) -> Option<f64> {
     let mut counts = BTreeMap::new();
     for &difference in differences.iter().filter(|&&difference| difference > 0) {
@@ -55,7 +56,8 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     let seen: Vec<u64> = counts.iter().filter(|(_, n)| frequent(**n)).map(|(d, _)| *d).collect();
     let seen = if seen.is_empty() { counts.into_keys().collect() } else { seen };
     let shortest = *seen.first()?;
-    // Where 0 is among them, a step takes longer than two reads, and the shortest is one.
+    // If 0 is among the differences, a step takes longer than two reads, and the shortest
+    // difference is one step.
     let has_zeros = frequent(differences.len() - total);
     let most = if has_zeros { 1 } else { MOST_PARTS }.min(shortest / LEAST_ROUNDED);
     let rounded = (1..=most).find_map(|parts| {
@@ -64,14 +66,15 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     Some(rounded.unwrap_or_else(|| seen.iter().fold(0, |a, &b| greatest_divisor(a, b)) as f64))
 }
 
-/// Maximum number of steps in a pair of reads; bounds the search.
+/// Maximum number of steps between two reads; bounds the search.
 const MOST_PARTS: u64 = 1000;
 
-/// The step of which the first of `seen`, the shortest difference, is `parts` times, and all others
-/// are multiples.
+/// Returns the step for which the first of `seen`, the shortest difference, is `parts` steps, and
+/// all others are multiples.
 ///
 /// Both reads are rounded down, so a difference `d` of `m` steps has `|d - m step| < 1`, that is
-/// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these, if there is one.
+/// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these ranges, if there is
+/// one.
 fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let (mut sum, mut multiples) = (0.0, 0.0);
@@ -101,17 +104,18 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// The share of samples of each length trimmed at either end: a sample of 1 us is interrupted once
-/// in 1,000 times on a machine with 1,000 interruptions per second. More would also trim the
-/// signal, the few loads that miss a cache.
+/// Share of the samples of each length that is trimmed at either end: a 1 us sample is interrupted
+/// once in 1,000 times on a machine with 1,000 interruptions per second. Trimming more would also
+/// remove the signal, the few loads that miss a cache.
 const TRIMMED: f64 = 0.01;
 
-/// Time of a load and of the timing itself, from `samples` of (loads in a chain, time of it), many
-/// of each length. `None` with fewer than two lengths. The unit of time is that of the samples.
+/// Returns the time per load and the timing overhead, from `samples` of (loads in a chain, time of
+/// the chain), many for each length; `None` with fewer than two lengths. The unit of time is that
+/// of the samples.
 ///
-/// The slope is the weighted median of those between any two lengths (Theil, 1950; Sen, 1968), so
-/// that the first load after a pause, which is slower on some processors, does not bend it. The
-/// lengths should be interleaved while measuring: a disturbance of all samples of the longest
+/// The slope is the weighted median of the slopes between any two lengths (Theil, 1950; Sen, 1968),
+/// so that the first load after a pause, which is slower on some processors, does not bend it. The
+/// lengths should be interleaved while measuring: a disturbance of all samples of the longest chain
 /// cannot be distinguished from slow loads.
 ///
 /// The interval follows from the errors of the means, widened if they deviate from a straight line.
@@ -146,12 +150,12 @@ pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line>
 struct Mean {
     loads: f64,
     time: f64,
-    /// Its standard error; positive.
+    /// Standard error of the mean time; positive.
     error: f64,
 }
 
 impl Mean {
-    /// The trimmed mean; its error from the winsorised variance (Tukey and McLaughlin, 1963).
+    /// The trimmed mean, with its error from the winsorised variance (Tukey and McLaughlin, 1963).
     fn from_times(loads: u32, mut times: Vec<f64>) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let n = times.len();
@@ -162,7 +166,7 @@ impl Mean {
         let squares = times.iter().map(|&t| (t.clamp(first, last) - time).powi(2)).sum::<f64>();
         let variance = squares / (n.max(2) - 1) as f64;
         let error = (variance / n as f64).sqrt() / (1.0 - 2.0 * TRIMMED);
-        // No clock is finer than its unit's numeric resolution; keeps weights finite.
+        // No clock is finer than the numeric resolution of its unit; this keeps weights finite.
         let least = (time.abs() * f64::EPSILON).max(f64::MIN_POSITIVE);
         Self { loads: f64::from(loads), time, error: error.max(least) }
     }
@@ -192,12 +196,12 @@ fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
 /// Quantile above which samples may share the last bin.
 const SHOWN: f64 = 0.99;
 
-/// Bins of the `times` minus `bias`, in ns; the clock has steps of `step`. At least two bins and at
-/// most `most`; the last is open-ended. Their counts add up to the number of finite times; empty
-/// without any.
+/// Returns bins for `times` minus `bias`, in ns; the clock has steps of `step`. There are at least
+/// two bins and at most `most`; the last is open-ended. Their counts add up to the number of finite
+/// times; there are no bins without finite times.
 ///
 /// Edges are half a step away from possible clock values, and bins are whole steps wide, so that
-/// all bins hold as many values of the clock.
+/// all bins hold the same number of clock values.
 pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     let net = times.iter().map(|time| time - bias).filter(|time| time.is_finite());
     let mut net: Vec<f64> = net.collect();
@@ -232,16 +236,17 @@ fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
 
 /// Minimum size of a mode, as a share of all samples.
 const LEAST_SHARE: f64 = 0.02;
-/// Bins below this share of a mode's highest are its tail and do not move it.
+/// Bins below this share of a mode's highest bin are its tail and do not affect its position.
 const TAIL: f64 = 0.05;
 /// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;
 /// Maximum ratio of a valley's count to that of the lower peak.
 const VALLEY: f64 = 0.7;
 
-/// The peaks of `bins`, in ascending order. The last bin, if it has no end, belongs to none.
+/// Returns the peaks of `bins`, in ascending order. The last bin, if it has no end, belongs to no
+/// peak.
 ///
-/// As if the bins were ground, flooded to the brim and drained:
+/// Works as if the bins were terrain, flooded to the brim and then drained:
 ///
 /// ```text
 /// for each bin, the highest first:
@@ -270,11 +275,12 @@ pub fn modes(bins: &[Bin]) -> Vec<Mode> {
     modes.filter(|mode| mode.at.is_finite() && mode.share >= LEAST_SHARE).collect()
 }
 
-/// Ranges of the modes in `counts`, increasing.
+/// Ranges of the modes in `counts`, in increasing order.
 fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]).then(a.cmp(&b)));
-    // Per bin the peak it belongs to, by its highest bin; separated peaks stay separate.
+    // For each bin, the peak it belongs to, identified by the peak's highest bin; separated peaks
+    // stay separate.
     let mut heap: Vec<Option<usize>> = vec![None; counts.len()];
     for i in order {
         let left = i.checked_sub(1).and_then(|left| heap[left]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels of the hierarchy, from load latency over chain size.
+//! Finds the levels of the hierarchy from load latency as a function of chain size.
 
 mod model;
 mod more;
@@ -18,7 +18,7 @@ pub const RESOLUTION: f64 = 2.0;
 /// One size of a page-local curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Bytes of the chain.
+    /// Chain size in bytes.
     pub bytes: u64,
     /// Time per load in the fastest window of each pass: positive, in any unit. Samples of a curve
     /// may differ in their number of passes.
@@ -28,7 +28,7 @@ pub struct Sample {
 /// A level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Bytes; `None` for the last, whose end was not seen.
+    /// Size in bytes; `None` for the last level, whose end was not seen.
     pub size: Option<Estimate>,
     /// Latency, in the unit of the samples.
     pub latency: Estimate,
@@ -58,7 +58,7 @@ pub struct Unresolved {
     pub cause: Cause,
 }
 
-/// Result of a curve.
+/// Result for a curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundLevels {
     /// Nearest first; empty without samples.
@@ -70,7 +70,7 @@ pub struct FoundLevels {
 /// Options for analysing a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Nominal coverage of intervals, above 0 and below 1.
+    /// Nominal coverage of the intervals, above 0 and below 1.
     pub confidence: f64,
     /// Random seed: the same seed and samples give the same levels.
     pub seed: u64,

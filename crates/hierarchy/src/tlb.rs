@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data TLB levels, from load latency over the number of pages.
+//! Finds the data TLB levels from load latency as a function of the number of pages.
 //!
-//! A chase through one line of each of `n` pages needs `n` translations and `n` lines; one through
-//! `n` adjacent lines needs as many lines in few pages. Both look the same to the caches, so the
-//! difference of the two times is the cost of translation. It is flat while a TLB level covers the
-//! pages, and rises beyond:
+//! A chase through one line of each of `n` pages needs `n` translations and `n` lines; a chase
+//! through `n` adjacent lines needs the same number of lines in few pages. Both look the same to
+//! the caches, so the difference between the two times is the cost of translation. It is flat while
+//! a TLB level covers the pages, and rises beyond:
 //!
 //! ```text
 //! difference = time of the spread chase - time of the packed one, least of the passes each
@@ -16,13 +16,13 @@
 //! `tlb/edge.rs` models the edge of a rise. Intervals resample the passes and the points of the
 //! plateaus.
 //!
-//! SMT siblings take entries, and page coalescing frees some, so that the minimum of few passes
-//! shows neither. The edge is exactly that of the TLB only if `tlb/sharp.rs` can exclude such
+//! SMT siblings take entries, and page coalescing frees some; the minimum over a few passes shows
+//! neither effect. The edge is exactly that of the TLB only if `tlb/sharp.rs` can exclude such
 //! effects. Otherwise the number of entries is left out, and the interval of the onset is widened
 //! to include the half point, which is affected less.
 //!
-//! Left out: levels with less than an octave between them, which look like one; what is behind a
-//! slow climb (page tables that leave the caches, replacement at random).
+//! Left out: levels with less than an octave between them, which look like one; the reason for a
+//! slow climb (page tables that leave the caches, random replacement).
 
 mod edge;
 mod huge;
@@ -42,7 +42,7 @@ pub use pages::{around_edge, refine, start};
 /// Measurements at one number of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Number of pages, one line of each.
+    /// Number of pages, with one line in each.
     pub pages: u64,
     /// Time per load of a chase through one line of each page, in the fastest window of each pass.
     pub spread: Vec<f64>,
@@ -55,7 +55,8 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
     /// Number of entries, if latency has a step that no other thread can have caused. `None` with
-    /// `is_step` if one can: then the interval of `onset` contains the size.
+    /// `is_step` if another thread can have caused it: then the interval of `onset` contains the
+    /// number of entries.
     pub entries: Option<Estimate>,
     /// Number of pages from which latency rises. If onset and half, or the passes, contradict each
     /// other, the interval contains all of them.
@@ -63,8 +64,8 @@ pub struct Level {
     /// Number of pages at half of the rise. The high end is infinite if the end of the rise was not
     /// seen.
     pub half: Estimate,
-    /// Time added by a miss here, in the unit of the samples. The high end is infinite if the end
-    /// of the rise was not seen. The low end is at least 0, since a miss takes time; if the
+    /// Time added by a miss in this level, in the unit of the samples. The high end is infinite if
+    /// the end of the rise was not seen. The low end is at least 0, since a miss takes time; if the
     /// interval is wider than the value, the value is NaN: unknown.
     pub cost: Estimate,
     /// Whether it is a step; otherwise a slow climb.
@@ -72,8 +73,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// Number of pages without misses, by the best estimate: the entries, or for a step without
-    /// them its half, which other threads affect less than its onset.
+    /// Best estimate of the number of pages without misses: the entries or, for a step without
+    /// them, its half, which other threads affect less than its onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -85,16 +86,16 @@ impl Level {
 
 /// Maximum number of levels: more are noise.
 const MOST_LEVELS: usize = 3;
-/// Maximum ratio between half and onset of a step. Sets of four or more ways reach half with LRU at
-/// 1 + 1/8; random replacement over the whole TLB at 2 ln 2 = 1.386.
+/// Maximum ratio of half to onset for a step. With LRU, sets of four or more ways reach half at 1 +
+/// 1/8; random replacement over the whole TLB reaches it at 2 ln 2 = 1.386.
 const STEEP: f64 = 1.33;
 
 fn is_steep(half: Estimate, onset: Estimate) -> bool {
     half.value <= STEEP * onset.value
 }
 
-/// The levels in `samples`, nearest first; at most three. Samples at the same number of pages are
-/// combined; those without a time are ignored.
+/// Returns the levels in `samples`, nearest first; at most three. Samples at the same number of
+/// pages are combined; those without a time are ignored.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);
@@ -109,7 +110,7 @@ struct Point {
     packed: Vec<f64>,
     /// Cost of translation.
     difference: f64,
-    /// Its standard deviation from point to point.
+    /// Standard deviation of the difference from point to point.
     error: f64,
 }
 
@@ -118,11 +119,11 @@ struct Curve {
     points: Vec<Point>,
 }
 
-/// A rise of the difference.
+/// A rise in the difference.
 struct Rise {
-    /// The points of the plateau before it.
+    /// The points of the plateau before the rise.
     before: Range<usize>,
-    /// The points of the plateau after it; `None` if the curve ends in the rise.
+    /// The points of the plateau after the rise; `None` if the curve ends in the rise.
     after: Option<Range<usize>>,
 }
 
@@ -139,7 +140,7 @@ const LEAST_COST: f64 = 0.1;
 const LEAST_OF_PREVIOUS: f64 = 0.25;
 /// Minimum relative scatter of times from point to point.
 const LEAST_ERROR: f64 = 0.003;
-/// Number of passes after which disturbances in the fastest are considered permanent.
+/// Number of passes after which a disturbance of the fastest pass is considered permanent.
 const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
@@ -162,8 +163,8 @@ impl Curve {
         curve
     }
 
-    /// Scatter of a point around the line through its neighbours, as a standard deviation and a
-    /// share of its time.
+    /// Scatter of a point around the line through its neighbours, as a standard deviation relative
+    /// to its time.
     fn scatter(&self) -> f64 {
         let off = |three: &[Point]| {
             let [left, middle, right] = three else { return f64::NAN };
@@ -204,8 +205,8 @@ impl Curve {
         plateaus
     }
 
-    /// Rises that are levels. Empty if the first plateau is not at 0: then a level ends before the
-    /// first point, and later ones cannot be named.
+    /// Rises that are levels. Empty if the first plateau does not begin at point 0: then a level
+    /// ends before the first point, and later levels cannot be named.
     fn rises(&self) -> Vec<Rise> {
         let rising = isotonic(&self.differences());
         let mut plateaus = self.plateaus(&rising).into_iter().peekable();
@@ -240,7 +241,7 @@ impl Curve {
         median(&values[stretch.clone()]).unwrap_or(f64::NAN)
     }
 
-    /// Numbers of pages that are clearly slower than larger ones and have few passes.
+    /// Numbers of pages that are clearly slower than larger numbers and have few passes.
     fn disturbed(&self) -> impl Iterator<Item = u64> {
         let rising = isotonic(&self.differences());
         let above = |(point, rising): &(&Point, f64)| {
@@ -313,7 +314,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// The value of the pass of a given rank at each point, rather than the fastest.
+    /// The value from the pass of a given rank at each point, rather than from the fastest pass.
     fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
         let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
@@ -321,7 +322,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// The passes of each point, and the points of each plateau, drawn with replacement.
+    /// Draws the passes of each point, and the points of each plateau, with replacement.
     fn redrawn(&self, rise: &Rise, random: &mut Rng) -> Drawn {
         let mut difference = |point: &Point| {
             redrawn_least(random, &point.spread) - redrawn_least(random, &point.packed)
@@ -365,7 +366,7 @@ impl Curve {
     }
 }
 
-/// Number of candidates around the edge that resamples consider.
+/// Number of candidates on either side of the edge that resamples consider.
 const NEAR: usize = 6;
 
 /// Number of points before a rise, and after its half, to which an edge is fitted.
@@ -375,9 +376,9 @@ const POINTS_AFTER: usize = 4;
 /// Differences, and the rise in them.
 struct Drawn {
     differences: Vec<f64>,
-    /// The level of the plateau before it.
+    /// The level of the plateau before the rise.
     before: f64,
-    /// Height of the following plateau above it, or of the end of the curve.
+    /// Height of the following plateau, or of the end of the curve, above that level.
     cost: f64,
 }
 
@@ -389,7 +390,7 @@ impl Drawn {
         Self { differences, before, cost }
     }
 
-    /// Position of `difference` between the two plateaus, 0 to 1.
+    /// Position of `difference` between the two plateaus, from 0 to 1.
     fn share(&self, difference: f64) -> f64 {
         (difference - self.before) / self.cost
     }
@@ -420,7 +421,7 @@ fn crossing(pages: (f64, f64), shares: (f64, f64)) -> f64 {
     pages.0 * (pages.1 / pages.0).powf(part)
 }
 
-/// Isotonic regression by absolute deviations: decreasing neighbours are pooled to their median.
+/// Isotonic regression on absolute deviations: decreasing neighbours are pooled into their median.
 fn isotonic(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, Range<usize>)> = Vec::with_capacity(values.len());
     for (i, &value) in values.iter().enumerate() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The targets of the kernels, measured: prints the table of targets.
+//! Measures the kernels against their targets and prints the table of targets.
 //!
 //! All routines of a case run in the same rounds in random order on one processor; ratios are taken
-//! within a round. A target that is missed is printed as such and fails nothing.
+//! within a round. A missed target is printed as such and does not fail the run.
 //!
 //! `cargo bench -p linerate-kernelbench`
 #![forbid(unsafe_code)]

@@ -7,18 +7,19 @@ use crate::memory::{PAGE_BYTES, SKEW_BYTES};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
 use std::fmt;
 
-/// The sizes of the sweep, in bytes: headers, powers of two, the segments of Ethernet frames and
-/// of jumbo frames, and what a segmentation offload hands over.
+/// The sizes in the sweep, in bytes: headers, powers of two, segments in Ethernet and jumbo frames,
+/// and what segmentation offload hands over.
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
 
-/// The largest size that may be asked for: peers that add in 32 bits are right up to twice that.
+/// The largest size that may be requested: peers that add in 32 bits are correct up to twice that
+/// size.
 pub const SIZE_MAX: u32 = 65_536;
 
 /// Offsets that represent "misaligned": odd and even, near both ends of a line.
 pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
 
-/// The sizes at which that mean is taken.
+/// The sizes at which the mean over these offsets is taken.
 const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 
 /// Offset of an IP packet after an Ethernet header at the start of a line, without and with padding
@@ -26,21 +27,21 @@ const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 const BEHIND_ETHERNET: u32 = 14;
 const ALIGNED_ETHERNET: u32 = 2;
 
-/// Sizes of sums whose latency is timed: headers with and without options, and small packets.
+/// Checksum sizes whose latency is timed: headers with and without options, and small packets.
 const LATENCY_SIZES: [u32; 7] = [20, 28, 40, 52, 60, 64, 128];
 
-/// The size at which copies to the same place of another page are timed.
+/// The size at which copies to the same offset in another page are timed.
 const SAME_PLACE_SIZE: u32 = 1460;
 
-/// Headers that are summed as soon as they are written.
+/// Sizes of headers that are summed as soon as they are written.
 const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 
-/// Number of bytes of a call.
+/// Number of bytes per call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
     /// This number of bytes.
     Bytes(u32),
-    /// Another number each time.
+    /// A different number in each call.
     Mix(Mix),
 }
 
@@ -51,18 +52,18 @@ pub enum Source {
     None,
     /// So far.
     At(u32),
-    /// As many calls at each of [`MEAN_OFFSETS`].
+    /// The same number of calls at each of [`MEAN_OFFSETS`].
     MeanOffsets,
 }
 
 /// Offset of the destination in its page of 4096 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Half a page from the place of the source, so that addresses of up to 1920 bytes of both
-    /// differ in their last 12 bits.
+    /// Half a page from the source's page offset, so that for up to 1920 bytes the addresses of
+    /// source and destination differ in their low 12 bits.
     Apart,
-    /// At the page offset of the source, apart from the offsets: typical for a pool with slots of
-    /// 2048 or 4096 bytes.
+    /// At the source's page offset, except for the alignment offsets: typical of a pool with slots
+    /// of 2048 or 4096 bytes.
     SamePlace,
 }
 
@@ -71,13 +72,13 @@ pub enum Placement {
 pub struct Case {
     /// The kernel.
     pub kernel: Kernel,
-    /// On how many bytes.
+    /// Number of bytes per call.
     pub length: Length,
     /// Start of the source.
     pub source: Source,
-    /// Offset of the destination from a multiple of 64; `None` without one.
+    /// Offset of the destination from a multiple of 64; `None` if there is no destination.
     pub dst_offset: Option<u32>,
-    /// Page offset of the destination; meaningless without one.
+    /// Page offset of the destination; meaningless if there is no destination.
     pub placement: Placement,
     /// Cache state of the bytes at the start of the call.
     pub state: State,
@@ -86,7 +87,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Warm calls of one size that do not wait for each other, everything at multiples of 64.
+    /// Independent warm calls of one size, with everything at multiples of 64.
     pub fn aligned(kernel: Kernel, size: u32) -> Self {
         Self {
             kernel,
@@ -99,7 +100,7 @@ impl Case {
         }
     }
 
-    /// The same with other offsets, where the kernel has them.
+    /// As [`Case::aligned`], with other offsets, where the kernel has them.
     pub fn misaligned(kernel: Kernel, size: u32, src_offset: u32, dst_offset: u32) -> Self {
         let aligned = Self::aligned(kernel, size);
         let source = match aligned.source {
@@ -109,19 +110,19 @@ impl Case {
         Self { source, dst_offset: aligned.dst_offset.map(|_| dst_offset), ..aligned }
     }
 
-    /// As [`Case::aligned`], for copies: to the place of the source in another page.
+    /// As [`Case::aligned`], for copies to the source's page offset in another page.
     pub fn same_place(kernel: Kernel, size: u32) -> Self {
         Self { placement: Placement::SamePlace, ..Self::aligned(kernel, size) }
     }
 
-    /// Distance from source to destination modulo 4096; `None` without both.
+    /// Distance from source to destination modulo 4096; `None` unless there are both.
     pub fn page_distance(&self) -> Option<u32> {
         let Source::At(from) = self.source else { return None };
         let distance = self.dst_offset? as usize + PAGE_BYTES + self.skew() - from as usize;
         Some((distance % PAGE_BYTES) as u32)
     }
 
-    /// Distance of the destination from a multiple of 4096, excluding its offset.
+    /// Distance of the destination from a multiple of 4096, not counting its offset.
     pub(crate) fn skew(&self) -> usize {
         match self.placement {
             Placement::Apart => SKEW_BYTES,
@@ -129,17 +130,17 @@ impl Case {
         }
     }
 
-    /// A warm sum at the mean of [`MEAN_OFFSETS`].
+    /// A warm sum, averaged over [`MEAN_OFFSETS`].
     pub fn mean(size: u32) -> Self {
         Self { source: Source::MeanOffsets, ..Self::aligned(Kernel::Checksum, size) }
     }
 
-    /// As [`Case::aligned`], with bytes that left the caches.
+    /// As [`Case::aligned`], with bytes that have left the caches.
     pub fn cold(kernel: Kernel, size: u32) -> Self {
         Self { state: State::Cold, ..Self::aligned(kernel, size) }
     }
 
-    /// Packets of unforeseeable length, behind Ethernet headers.
+    /// Packets of unpredictable length, after Ethernet headers.
     pub fn mix(kernel: Kernel, mix: Mix) -> Self {
         let case = Self::misaligned(kernel, 0, BEHIND_ETHERNET, ALIGNED_ETHERNET);
         Self { length: Length::Mix(mix), ..case }
@@ -188,11 +189,11 @@ impl fmt::Display for Case {
 pub struct Scope {
     /// These kernels.
     pub kernels: Vec<Kernel>,
-    /// These sizes in place of the defaults, and no mixes; empty for the defaults.
+    /// Sizes to use in place of the defaults, without mixes; empty for the defaults.
     pub sizes: Vec<u32>,
     /// These states.
     pub states: Vec<State>,
-    /// A choice of few, which still has all that the summary of the record needs.
+    /// Whether to select only a few cases, which still have all that the record's summary needs.
     pub quick: bool,
 }
 

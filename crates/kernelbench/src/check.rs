@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks of a routine against the specification, before it is timed.
 //!
-//! Not a replacement of the kernels' own tests (`native/check`): lengths and offsets are few, just
-//! what is timed and its neighbours, so that a broken build or a broken peer is not compared with.
+//! Not a replacement for the kernels' own tests (`native/check`): there are few lengths and
+//! offsets, just those that are timed and their neighbours, so that nothing is compared with a
+//! broken build or a broken peer.
 
 use crate::cases::SIZES;
 use linerate_kernels::bench::{Role, Routine};
@@ -13,17 +14,17 @@ use linerate_kernels::{Kernel, Sum, checksum};
 pub(crate) enum Answer {
     /// The sum of the bytes plus the initial sum, in native byte order.
     Sum,
-    /// The same, of whole 32-bit words; right only if nothing remains.
+    /// The same sum over whole 32-bit words; correct only if no bytes remain.
     SumOfWords,
 }
 
 /// Source and destination offsets.
 const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45), (63, 33)];
 
-/// Every length below this is checked, and the timed ones with their neighbours.
+/// Every length below this is checked, and so are the timed lengths and their neighbours.
 const SHORT: usize = 140;
 
-/// Room for the longest with its offset, and bytes behind it that must stay as they are.
+/// Room for the longest input at its offset, and for bytes after it that must not change.
 const ROOM: usize = 65_536 + 1 + 64 + 64;
 
 /// Guard bytes around the destination.
@@ -32,7 +33,7 @@ const GUARD: u8 = 0x3c;
 /// Initial sums.
 const SUMS: [u32; 3] = [0, 0x89ab_cdef, u32::MAX];
 
-/// The first difference from the specification, in words; `None` for a correct routine, and for
+/// The first difference from the specification, as text; `None` for a correct routine, and for
 /// bounds that compute nothing.
 pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
     let computes = routine.role() != Role::Bound;
@@ -50,7 +51,8 @@ pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
         let timed = SIZES.iter().flat_map(|&size| size as usize - 1..=size as usize + 1);
         let lengths = (0..SHORT).chain(timed.filter(|&bytes| bytes <= 65_536));
         for bytes in lengths.filter(|bytes| answer != Answer::SumOfWords || bytes % 4 == 0) {
-            // Long ones at two of the offsets: the specification takes two bytes at a time.
+            // Long inputs are checked at two of the offsets only, since the specification takes two
+            // bytes at a time.
             let offsets = if bytes < SHORT { &OFFSETS[..] } else { &OFFSETS[2..4] };
             for (turn, &(from, to)) in offsets.iter().enumerate() {
                 let sum = SUMS[(bytes + turn) % SUMS.len()];
@@ -114,7 +116,7 @@ impl Bench {
     }
 }
 
-/// Comparing whole slices is fast; the position is searched only on a difference.
+/// Comparing whole slices is fast; the position is searched for only if they differ.
 fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
     if got == expected {
         return None;

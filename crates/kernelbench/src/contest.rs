@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One case as a race: for each routine the loop of calls that makes up a window.
+//! Runs one case as a race: for each routine, the loop of calls that makes up a window.
 //!
 //! All routines are called through a pointer, from the same loops. The loop overhead is small
-//! compared with the nine or ten cycles of a call, and is included in all times, also in the bound.
+//! compared with the nine or ten cycles of a call, and is included in all times, the bound's too.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
 use crate::memory::{Footprint, LINE_BYTES, Memory, PAGE_BYTES, SKEW_BYTES};
@@ -25,24 +25,24 @@ const MIX_CALLS: u32 = 2048;
 const MIX_SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 
-/// Share of a window's calls that are made beforehand, untimed.
+/// One in this many of a window's calls is made beforehand, untimed.
 const LEAD_IN: u32 = 4;
 
-/// Maximum attempts to find a number of calls that fills a part of a window.
+/// Maximum number of attempts to find a number of calls that fills part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Maximum calls per window when cold: all slots are read afterwards, 2 MiB.
+/// Maximum number of calls per cold window: all their slots, 2 MiB, are read afterwards.
 const COLD_CALLS_MAX: u32 = 1024;
 
-/// Distance of cold buffers in bytes: the slots of packet pools if they are large enough, otherwise
-/// adjacent.
+/// Distance between cold buffers in bytes: that of slots in a packet pool if they are large enough;
+/// otherwise the buffers are adjacent.
 pub(crate) fn cold_stride(bytes: usize) -> usize {
     let with_offset = bytes + LINE_BYTES;
     let slots = [SLOT_BYTES, 10_240].into_iter().find(|&slot| with_offset <= slot);
     slots.unwrap_or(bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES)
 }
 
-/// Bytes of each area that a case needs.
+/// Bytes that a case needs in each area.
 pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     match (case.length, case.state) {
         (Length::Mix(_), _) => MIX_SLOTS * SLOT_BYTES,
@@ -54,7 +54,7 @@ pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
 /// Calls per window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Calls {
-    /// As many as fill it.
+    /// As many calls as fill the window.
     Filling(Fill),
     /// The same number for all routines.
     Exactly(u32),
@@ -77,7 +77,8 @@ pub(crate) struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
-    /// The case on this memory, of at least [`bytes_needed`]. The seed determines the mix.
+    /// Sets up the case on this memory of at least [`bytes_needed`] bytes. The seed determines the
+    /// mix.
     pub(crate) fn new(
         case: Case,
         routines: &'a [Routine],
@@ -116,7 +117,7 @@ impl<'a> Contest<'a> {
         match (self.case.length, self.case.source, self.case.state) {
             (Length::Mix(_), ..) => Calls::Exactly(MIX_CALLS),
             (_, _, State::Cold) => {
-                // Half of the walk at most, so that a slot comes back after a walk.
+                // At most half of the walk, so that a slot comes up again only after a walk.
                 let at_most = COLD_CALLS_MAX.min((self.slots / 2).max(1) as u32);
                 Calls::Filling(Fill { at_most: at_most.into(), ..fill })
             }
@@ -127,7 +128,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Determines the calls per window for a routine, which is warm afterwards.
+    /// Determines the number of calls per window for a routine, which is warm afterwards.
     fn calls_per_window(&mut self, which: usize, calls: Calls) -> u32 {
         let mut ticks = |calls| {
             let start = ticks();
@@ -148,8 +149,8 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Times a window of a routine. Warm cases have a lead-in; the lengths of a mix are new to the
-    /// branch predictors, and the lines of a cold case to the caches.
+    /// Times one window of a routine. Warm cases have a lead-in; the lengths of a mix are new to
+    /// the branch predictors, and the lines of a cold case are new to the caches.
     fn window(&mut self, which: usize, calls: u32, clock: &Machine) -> Timed {
         let is_mix = matches!(self.case.length, Length::Mix(_));
         let mut window = Window::open(clock);
@@ -189,10 +190,10 @@ impl<'a> Contest<'a> {
         samples
     }
 
-    /// The calls of a window through `call`, which takes destination, source and sum.
+    /// Makes the calls of a window through `call`, which takes destination, source and sum.
     fn calls_of(&mut self, calls: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
         let (destination, source) = self.memory.both();
-        // From the start of the area, which is the skew behind a multiple of a page.
+        // Relative to the start of the area, which is the skew past a multiple of a page.
         let skewed = (PAGE_BYTES + self.case.skew() - SKEW_BYTES) % PAGE_BYTES;
         let to = self.case.dst_offset.unwrap_or(0) as usize + skewed;
         let from = match self.case.source {
@@ -240,7 +241,7 @@ impl<'a> Contest<'a> {
 }
 
 impl Contest<'_> {
-    /// Makes this many calls of a routine.
+    /// Makes this many calls to a routine.
     fn run(&mut self, which: usize, calls: u32) {
         // A local copy: no callee can change the target of the next call.
         let routine = self.routines[which];
@@ -262,8 +263,9 @@ impl Contest<'_> {
         }
     }
 
-    /// Work between two windows, not timed. A mix gets new lengths. The gaps between cold buffers
-    /// are read too, so that the whole footprint passes through the caches even with small buffers.
+    /// Does the untimed work between two windows. A mix gets new lengths. The gaps between cold
+    /// buffers are read too, so that the whole footprint passes through the caches even with small
+    /// buffers.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
@@ -276,7 +278,7 @@ impl Contest<'_> {
     }
 }
 
-/// The same number of calls from each source offset, one offset after the other.
+/// Makes the same number of calls at each source offset, one offset after the other.
 fn at_offsets(
     destination: &mut [u8],
     source: &[u8],
@@ -294,7 +296,7 @@ fn at_offsets(
     result
 }
 
-/// Dependent calls: the address of the next one depends, as far as the processor knows, on the
+/// Makes dependent calls: as far as the processor knows, the address of each call depends on the
 /// result of the previous one.
 fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     let nothing = black_box(0);
@@ -305,7 +307,7 @@ fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     sum
 }
 
-/// A header that is written in words of eight bytes, summed, and written again with the sum. The
+/// A header that is written in eight-byte words, summed, and written again with the sum. The
 /// previous sum goes into the first word.
 fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
     let mut sum = 0;
@@ -314,7 +316,7 @@ fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32
         let (places, _) = header[..bytes.next_multiple_of(8)].as_chunks_mut::<8>();
         for place in places {
             *place = word.to_ne_bytes();
-            // The compiler must not join this store with the next to a wider one.
+            // The compiler must not merge this store and the next into a wider one.
             black_box(&*place);
             word = 0x4500_05dc_4000_4011;
         }
@@ -323,7 +325,7 @@ fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32
     sum
 }
 
-/// Packets of these lengths in a few slots, in turn.
+/// Calls on packets of these lengths, in a few slots used in rotation.
 fn in_slots(
     destination: &mut [u8],
     source: &[u8],

@@ -19,9 +19,10 @@ impl fmt::Display for Error {
         match self {
             Self::Variant(words) => f.write_str(words),
             Self::Pin(error) => error.fmt(f),
-            Self::NothingToDo => {
-                f.write_str("no case matches all of these sizes, kernels and states: select fewer")
-            }
+            Self::NothingToDo => f.write_str(
+                "no case matches all of these sizes, kernels and states: remove some \
+                             of them",
+            ),
         }
     }
 }

@@ -10,10 +10,10 @@
 //! | does it reach its targets? | [`targets`] |
 //!
 //! All routines of a case are timed in the same rounds, each in a window of some 25 us, in random
-//! order; ratios are taken within a round. Times are in ticks of the timestamp counter, turned into
-//! core cycles with a chain of additions timed before and after the case.
+//! order; ratios are taken within a round. Times are in ticks of the timestamp counter, converted
+//! to core cycles by means of a chain of additions timed before and after the case.
 //!
-//! Not covered: printing and files (see `cli`); the effect of wide vectors on the clock of
+//! Not covered: printing and files (see `cli`); the effect of wide vectors on the core clock for
 //! neighbouring or later code; other processors.
 
 #![deny(unsafe_code)]
@@ -25,7 +25,7 @@ mod error;
 mod lineup;
 mod memory;
 mod mixes;
-#[expect(unsafe_code, reason = "calls functions of others, in C and through pointers")]
+#[expect(unsafe_code, reason = "calls third-party functions, in C and through pointers")]
 mod peers;
 pub mod sweep;
 pub mod targets;

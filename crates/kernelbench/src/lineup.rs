@@ -14,17 +14,17 @@ use linerate_record::kernels::{
 /// The default for callers that do not name a variant.
 pub(crate) const SELECTED: &str = "selected";
 
-/// Entry point of C callers and the free functions: it looks up the selected variant.
+/// Entry point for C callers and the free functions; it looks up the selected variant.
 const DISPATCH: &str = "dispatch";
 
-/// The inline sums of headers, in Rust and in C.
+/// The inline header sums, in Rust and in C.
 pub(crate) const HEADER: &str = "header";
 pub(crate) const HEADER_C: &str = "header_c";
 
-/// The copy of the C library.
+/// The C library's copy routine.
 pub(crate) const MEMCPY: &str = "memcpy";
 
-/// The longest header of IPv4 and of TCP.
+/// Length of the longest IPv4 or TCP header.
 const HEADER_BYTES_MAX: u32 = 60;
 
 /// Selection of variants. Bounds always take part.
@@ -37,7 +37,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The filter for these names; everything if there are none.
+    /// Returns the filter for these names; without names, everything is selected.
     ///
     /// # Errors
     /// The variant does not exist or cannot run here.
@@ -104,8 +104,9 @@ pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     ![HEADER, HEADER_C].contains(&routine.name()) || is_header && case.timing == Timing::Latency
 }
 
-/// Whether a routine may be the bound that others are compared with. Of the copies that is the C
-/// library's, which a kernel may beat: a loop of nothing but stores is no realistic bound.
+/// Whether a routine may be the bound that others are compared with. For copies, that is the C
+/// library's routine, which a kernel may beat: a loop of nothing but stores is not a realistic
+/// bound.
 pub(crate) fn is_bound(kernel: Kernel, routine: &Routine) -> bool {
     let is_copy = matches!(kernel, Kernel::Copy | Kernel::CopyChecksum);
     routine.role() == Role::Bound && (!is_copy || routine.name() == MEMCPY)
@@ -149,7 +150,7 @@ pub fn peer_reports() -> Vec<PeerReport> {
     reports
 }
 
-/// Bounds that cannot run here, with the reason. Variants and peers have their own.
+/// Bounds that cannot run here, with the reason. Variants and peers have their own records.
 pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let missing = bounds().filter(|bound| !bound.is_supported());
     let skipped = missing.map(|bound| Skipped {

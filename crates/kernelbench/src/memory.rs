@@ -9,11 +9,11 @@ use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Alignment of the areas: a huge page of x86 and of most others.
+/// Alignment of the areas: the huge page size on x86 and on most other architectures.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The low 12 bits of addresses: on many processors a load that matches an earlier store in these
-/// waits for it.
+/// The low 12 bits of addresses: on many processors, a load that matches an earlier store in these
+/// bits waits for it.
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]. Half a page and
@@ -25,11 +25,11 @@ pub(crate) const SKEW_BYTES: usize = 2_112;
 /// before and after.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Length of a cache line. Lines of 128 bytes are touched twice then.
+/// Length of a cache line. Lines of 128 bytes are then touched twice.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Huge-page-aligned areas within a larger allocation; buffers start `skew` bytes after the first
-/// one.
+/// A huge-page-aligned area within a larger allocation; the buffer starts `skew` bytes into the
+/// area.
 struct Area {
     bytes: Vec<u8>,
     places: Range<usize>,
@@ -41,7 +41,7 @@ struct Area {
 impl Area {
     fn new(bytes: usize, skew: usize) -> Self {
         let length = (bytes + MARGIN_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-        // Zeroed by the system: no page is touched, and so given its size, until it is filled.
+        // Zeroed by the system: no page is touched, and so assigned its size, until it is filled.
         let mut all = vec![0; length + HUGE_PAGE_BYTES];
         let first = all.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let places = first..first + length;
@@ -57,7 +57,7 @@ impl Area {
         &mut self.bytes[self.places.clone()][self.skew..]
     }
 
-    /// Addresses of the areas.
+    /// Address range of the area.
     fn addresses(&self) -> Range<usize> {
         let start = self.bytes.as_ptr() as usize;
         start + self.places.start..start + self.places.end
@@ -71,7 +71,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Two areas of this many bytes, the source filled with seeded random bytes.
+    /// Allocates two areas of this many bytes; the source is filled with seeded random bytes.
     pub(crate) fn new(bytes: usize, seed: u64) -> Self {
         let mut source = Area::new(bytes, 0);
         let mut destination = Area::new(bytes, SKEW_BYTES);
@@ -112,13 +112,13 @@ impl Memory {
     }
 }
 
-/// Number of bytes to walk in order to evict everything touched before from every cache of a
+/// Number of bytes to walk in order to evict everything touched earlier from every cache of a
 /// processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
-    /// Bytes of each area.
+    /// Size of each area in bytes.
     pub(crate) bytes: usize,
-    /// The size of its last-level cache, if the OS reports it.
+    /// Size of the processor's last-level cache in bytes, if the OS reports it.
     pub(crate) cache_bytes: Option<u64>,
 }
 
@@ -146,16 +146,17 @@ impl Footprint {
         Self { bytes: wanted.min(most) as usize, cache_bytes }
     }
 
-    /// Whether it is twice the size of the known caches.
+    /// Whether the footprint is at least twice the size of the known caches.
     pub(crate) fn is_enough(&self) -> bool {
         self.bytes as u64 >= self.cache_bytes.map_or(Self::LEAST, |cache| 2 * cache)
     }
 }
 
 /// The share of the address ranges that is backed by huge pages, from the text of /proc/self/smaps:
-/// each mapping starts with a line of its addresses, and a later line counts its huge pages. `None`
-/// if no mapping of a range has that line. For a mapping larger than a range all its huge pages
-/// count, up to the length of the range: its other pages were not advised.
+/// each mapping starts with a line that has its addresses, and a later line counts its huge pages.
+/// `None` if no mapping of a range has that line. If a mapping is larger than a range, all its huge
+/// pages count, up to the length of the range, since no huge pages were requested for its other
+/// pages.
 fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     let mut found = vec![None; ranges.len()];
     let mut inside = None;
@@ -180,7 +181,7 @@ fn addresses(line: &str) -> Option<Range<usize>> {
     Some(number(start)?..number(end)?)
 }
 
-/// `MemAvailable` of /proc/meminfo, which counts in units of 1024 bytes.
+/// `MemAvailable` from /proc/meminfo in bytes; the file counts in units of 1024 bytes.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     meminfo
         .lines()
@@ -188,7 +189,7 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
         .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
-/// Bytes in the line with this name, which is in units of 1024: `AnonHugePages:  2048 kB`.
+/// Value in bytes of the line with this name, which is in units of 1024: `AnonHugePages:  2048 kB`.
 fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     number.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
-        // The distance holds for both orders of the two ends of a line.
+        // The distance holds whichever of the two begins earlier in its line.
         let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
         assert!(between - LINE_BYTES >= 1920);
     }

@@ -3,7 +3,7 @@
 
 use linerate_record::kernels::Mix;
 
-/// Draws the lengths of packets, in bytes.
+/// Draws packet lengths, in bytes.
 ///
 /// Every window of every routine gets its own lengths. If routines shared them, the second one
 /// would benefit from a branch predictor trained by the first, especially with the same code.
@@ -35,7 +35,7 @@ impl Lengths {
     }
 }
 
-/// Mean bytes per packet of the distribution.
+/// Mean bytes per packet in the distribution.
 pub(crate) const fn mean(mix: Mix) -> f64 {
     match mix {
         Mix::Imix => (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0,
@@ -59,7 +59,7 @@ mod tests {
         for mix in Mix::ALL {
             let lengths = drawn(mix, 3, 1 << 16);
             let sum: f64 = lengths.iter().map(|&bytes| f64::from(bytes)).sum();
-            // Four standard errors of the widest, 427 bytes / sqrt(65536), are 7.
+            // Four standard errors of the widest mix, each 427 bytes / sqrt(65536), are 7.
             assert!((sum / 65536.0 - mean(mix)).abs() < 7.0, "{mix}: {}", sum / 65536.0);
         }
         let imix = drawn(Mix::Imix, 1, 1 << 12);

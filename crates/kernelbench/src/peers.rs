@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! External routines with our signature. The only module with `unsafe` code.
 //!
-//! An unavailable peer stays in the list, with how to get it. Checksums of peers that return 16
-//! bits are added to the sum of the caller; this costs them two or three instructions, which their
-//! usual callers need as well.
+//! An unavailable peer stays in the list, with instructions for getting it. Checksums from peers
+//! that return 16 bits are added to the caller's sum; this costs them two or three instructions,
+//! which their usual callers need as well.
 
 use crate::check::Answer;
 use linerate_kernels::Kernel;
@@ -17,7 +17,7 @@ pub(crate) struct Peer {
     pub(crate) kernel: Kernel,
     /// The routine, or the reason why it is missing and how to get it.
     pub(crate) routine: Result<Routine, String>,
-    /// Kind of its result.
+    /// Kind of result that it returns.
     pub(crate) answer: Answer,
 }
 
@@ -47,7 +47,8 @@ fn masked_loop() -> Peer {
     }
     let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
         true => {
-            // SAFETY: the file's head states what it reads; the line above, that it can run here.
+            // SAFETY: the head of the file states what it reads; the line above checks that it can
+            // run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
         false => Err("this processor does not support AVX-512 F and BW, and BMI2".to_owned()),
@@ -235,7 +236,7 @@ pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
         linerate_kernels::checksum::partial(bytes, sum).raw()
     }
     unsafe extern "C" fn sum_without_beginning(src: *const u8, bytes: usize, _sum: u32) -> u32 {
-        // SAFETY: handed through, one byte fewer at most.
+        // SAFETY: passed through, with at most one byte fewer.
         unsafe { sum_without_end(src, bytes, 0) }
     }
     unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
@@ -244,7 +245,7 @@ pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
         dst
     }
     const PEER: Role = Role::Peer;
-    // SAFETY: all three keep to what they are handed and do not unwind.
+    // SAFETY: all three keep to what they are passed and do not unwind.
     unsafe {
         vec![
             (Routine::checksum_from("end", PEER, sum_without_end), Answer::Sum, "1023 bytes"),

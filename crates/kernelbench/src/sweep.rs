@@ -21,17 +21,17 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::{Machine, Samples, Watch};
 
 /// Length of a window. The uncertainty of reading the counter, some tens of cycles at both ends, is
-/// then below 0.2 % of it; most windows see no interrupt.
+/// then below 0.2 % of the window; most windows see no interrupt.
 const WINDOW_SECONDS: f64 = 25e-6;
 
-/// Rounds of a case. Odd, so that the median of ratios is the ratio of one round.
+/// Rounds per case. Odd, so that the median of the ratios is the ratio of one round.
 const ROUNDS: u32 = 201;
 const ROUNDS_QUICK: u32 = 41;
 
-/// Maximum change of the core clock over a case for cycles to be meaningful.
+/// Maximum change in the core clock over a case for cycles to be meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.03;
 
-/// Maximum repetitions of a case until the clock is stable.
+/// Maximum number of repetitions of a case until the clock is stable.
 const TRIES: u32 = 3;
 
 /// Settings of a sweep.
@@ -52,7 +52,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Everything in a scope that can run here.
+    /// Requests everything in a scope that can run here.
     pub fn new(scope: &Scope, cpu: u32) -> Self {
         let (cases, quick) = (scope.cases(), scope.quick);
         Self { cases, filter: Filter::All, cpu, processor: None, quick, seed: 1 }
@@ -77,7 +77,7 @@ pub struct Measured {
     pub case: Case,
     /// Bytes per call on average.
     pub mean_bytes: f64,
-    /// The routines, in the order of their times.
+    /// The routines, in the same order as their times.
     pub routines: Vec<Timed>,
     /// Their times, in ticks per call.
     pub times: Samples<f64>,
@@ -158,7 +158,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
 
 /// Routines of each kernel that passed the check, and those that failed.
 struct Checked {
-    /// By [`Kernel`] as a number.
+    /// Indexed by [`Kernel`] as a number.
     lineups: [Vec<Routine>; 4],
     wrong: Vec<WrongResult>,
 }
@@ -262,7 +262,8 @@ impl Clock {
         let after = self.last.clone()?;
         if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
             return Err(format!(
-                "the core clock moved: {before:.3} cycles per tick before, {after:.3} after"
+                "the core clock changed: {before:.3} cycles per tick before the run, {after:.3} \
+                 after"
             ));
         }
         Ok((before + after) / 2.0)
@@ -289,7 +290,7 @@ impl Clock {
     }
 
     fn width(&self) -> Figure {
-        const METHOD: &str = "additions in eight chains against one, between the cases";
+        const METHOD: &str = "additions in eight chains compared with one, between the cases";
         match &self.widths {
             Err(reason) => Figure::absent("additions/cycle", Tier::Sw, METHOD, reason),
             Ok(widths) => Figure::number(
@@ -321,7 +322,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     let clock = measured.cycles_per_tick.as_ref();
     let cycles = |ticks: Option<f64>| ticks.zip(clock.ok()).map(|(ticks, clock)| ticks * clock);
     let [value, low, high] = ends(ticks);
-    // The bound's time over this one's: the speed as a share of the bound's.
+    // The bound's time over this routine's: its speed as a share of the bound's.
     let share = bound.and_then(|bound| times.ratio(bound, which, CONFIDENCE));
     let [of_bound, of_bound_low, of_bound_high] = ends(share);
     let is_mean = case.source == Source::MeanOffsets;
@@ -404,7 +405,7 @@ fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
 fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
     let mut skipped = absent_bounds();
     if request.filter != Filter::All {
-        let reason = "only the variants named were timed".to_owned();
+        let reason = "only the named variants were timed".to_owned();
         skipped.push(Skipped { what: "peers and other variants".to_owned(), reason });
     }
     let is_cold = request.cases.iter().any(|case| case.state == State::Cold);
@@ -413,7 +414,7 @@ fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
             "available memory limits the footprint to {} MiB: some bytes may still be cached",
             footprint.bytes >> 20
         );
-        skipped.push(Skipped { what: "bytes that are certainly cold".to_owned(), reason });
+        skipped.push(Skipped { what: "bytes guaranteed to be cold".to_owned(), reason });
     }
     skipped
 }

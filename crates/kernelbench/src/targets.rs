@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The targets of the kernels, and whether they are met on this machine.
 //!
-//! Every target is a ratio of two routines in the same rounds of one case, or the worst of several
-//! cases. Missing a target is a result, not a failure: targets were set on another machine. The run
-//! prints its evidence for the reason: both times, the width of the core, the loads of the bound.
-//! Reasons that were not measured are worded as possible.
+//! Every target is a ratio between two routines in the same rounds of one case, or the worst such
+//! ratio of several cases. Missing a target is a result, not a failure: targets were set on another
+//! machine. The run prints its evidence for the reason: both times, the width of the core, the load
+//! rate of the bound. Reasons that were not measured are worded as possibilities.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
@@ -58,7 +58,7 @@ pub struct Reached {
     pub rival: String,
     /// The worst case.
     pub case: String,
-    /// Index of that case among the measured ones.
+    /// Index of that case among the measured cases.
     measured: usize,
     /// Ticks per call of the routine and of its rival.
     ticks: [f64; 2],
@@ -123,10 +123,10 @@ pub fn cases(targets: &[Target]) -> Vec<Case> {
 }
 
 impl Target {
-    /// Result of the measurements.
+    /// Judges the target by the measurements.
     ///
     /// # Errors
-    /// A case was not measured, or the routine or its rival cannot run here; in words.
+    /// A case was not measured, or the routine or its rival cannot run here; as text.
     pub fn judge(&self, measured: &[Measured]) -> Result<Reached, String> {
         let mut worst: Option<Reached> = None;
         for case in &self.cases {
@@ -163,7 +163,7 @@ impl Target {
             Reach::Speed(_) => measured.times.ratio(rival, routine, CONFIDENCE),
             Reach::Time(_) => measured.times.ratio(routine, rival, CONFIDENCE),
         };
-        let ratio = ratio.ok_or_else(|| "no round in which both are valid".to_owned())?;
+        let ratio = ratio.ok_or_else(|| "no round with a valid time for both".to_owned())?;
         let is_met = match self.reach {
             Reach::Speed(least) => ratio.value >= least,
             Reach::Time(most) => ratio.value <= most,
@@ -193,14 +193,14 @@ impl Target {
             let unit = unit.trim_end_matches('s');
             parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
             const VECTOR_OVERHEAD: &str =
-                "a vectorized sum needs two or three more operations for each";
-            parts.push(format!("{VECTOR_OVERHEAD}, and some twenty per call"));
+                "a vectorized sum needs two or three more operations per load";
+            parts.push(format!("{VECTOR_OVERHEAD}, and about twenty per call"));
         }
         parts.extend(self.possibility(name));
         parts
     }
 
-    /// Possible reasons that no measurement of this run covers.
+    /// Possible reasons that no measurement in this run covers.
     fn possibility(&self, rival: &str) -> Option<String> {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,
@@ -284,9 +284,9 @@ fn core(measured: &[Measured]) -> String {
         (Ok([before, _]), Ok([_, after])) => {
             let (least, most) = widths(measured);
             format!(
-                "The core executed {before:.1} independent additions per cycle before, {after:.1} \
-                 after, {least:.1} to {most:.1} between the cases.\nIf it can issue more, an SMT \
-                 sibling may have used the units throughout."
+                "The core executed {before:.1} independent additions per cycle before the first \
+                 case, {after:.1} after the last, {least:.1} to {most:.1} around the cases.\nIf it \
+                 can issue more, an SMT sibling may have used the execution units throughout."
             )
         }
         (Err(reason), _) | (_, Err(reason)) => {
@@ -301,7 +301,7 @@ fn widths(measured: &[Measured]) -> (f64, f64) {
     all.fold((f64::INFINITY, 0.0), |(least, most), width| (width.min(least), width.max(most)))
 }
 
-/// A note that something else may have used the execution units of the core during a case, if it
+/// A note that something else may have used the core's execution units during a case, if the core
 /// was narrower then than at its widest.
 fn shared(measured: &Measured, most: f64) -> Option<String> {
     let [before, after] = *measured.additions_per_cycle.as_ref().ok()?;
@@ -323,7 +323,7 @@ mod tests {
     use crate::sweep::Timed;
     use linerate_trial::Samples;
 
-    /// Nine rounds in which each routine takes its ticks.
+    /// Nine rounds in which each routine takes the ticks given for it.
     fn times(ticks: [f64; 4]) -> Samples<f64> {
         Samples::new(ticks.map(|ticks| vec![Ok(ticks); 9]).to_vec(), 1)
     }
@@ -428,7 +428,7 @@ mod tests {
         assert!(!table(&[asked(0.5)], &all).contains("Missed"));
     }
 
-    /// Every target is about cases that the full sweep has, so `linerate kernels` shows them too.
+    /// Every target uses cases that are in the full sweep, so `linerate kernels` shows them too.
     #[test]
     fn targets_are_about_cases_of_the_sweep() {
         let sweep = crate::cases::Scope::full().cases();

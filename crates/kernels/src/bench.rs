@@ -27,7 +27,8 @@ pub enum Role {
     Variant,
     /// The selected variant, called through its own address, as [`Kernels`](crate::Kernels) does.
     Selected,
-    /// Another way in: the functions that look up what is selected at each call, and inline sums.
+    /// Another entry point: the functions that look up the selected variant at each call, and
+    /// inline sums.
     Entry,
     /// A bound for kernels that read and write the same bytes.
     Bound,
@@ -36,7 +37,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// One word, the same in records.
+    /// A one-word name, the same in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Variant => "variant",
@@ -78,8 +79,8 @@ pub struct Routine {
     function: Function,
 }
 
-/// Every routine of `kernel` that can run here: what is selected, the function that looks it up,
-/// its variants, its bounds. [`headers`] and peers are for the caller to add.
+/// Every routine of `kernel` that can run here: the selected variant, the function that looks it
+/// up, all variants, all bounds. [`headers`] and peers are for the caller to add.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
     let variants = variants().filter_map(|v| Routine::from_variant(v, Role::Variant, kernel));
     let bounds = bounds().filter_map(|v| Routine::from_variant(v, Role::Bound, kernel));
@@ -87,8 +88,9 @@ pub fn routines(kernel: Kernel) -> Vec<Routine> {
     selected.into_iter().chain(variants).chain(bounds).collect()
 }
 
-/// The inline sums of headers, behind a call: `header` is [`checksum::header`](crate::checksum),
-/// `header_c` is `lr_csum_header`, which adds whole words of 32 bits and leaves out what remains.
+/// The inline header sums, behind a call: `header` is [`checksum::header`](crate::checksum),
+/// `header_c` is `lr_csum_header`, which adds whole 32-bit words and leaves out the bytes that
+/// remain.
 pub fn headers() -> [Routine; 2] {
     let routine = |name, function| {
         let function = Function::Checksum(function);
@@ -103,31 +105,32 @@ unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
     checksum::header(bytes, Sum::from_raw(sum)).raw()
 }
 
-/// Every bound there is, whether or not it can run here; in the form of variants, but each has only
-/// the kernels that it bounds.
+/// All bounds, whether or not they can run here, in the form of variants; each has only the kernels
+/// that it bounds.
 ///
 /// - `load64` to `load512` bound `checksum`: loops that load every byte, this many bits at a time.
 /// - `store64` to `store512` bound `fill`: loops that store every byte.
-/// - `memcpy` and `memset` of the C library bound the copies and `fill`; kernels may beat them.
+/// - the C library's `memcpy` and `memset` bound the copies and `fill`; kernels may beat them.
 pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
 }
 
-/// Checksum and copy in plain C, compiled as they are written: the checksum of figure 1 of the
-/// white paper "Enhanced TCP/IP Performance with AltiVec", by words of 16 bits, and a copy by
-/// machine words. It has no other kernel.
+/// Checksum and copy in plain C, compiled as written: the checksum from figure 1 of the white paper
+/// "Enhanced TCP/IP Performance with AltiVec", in 16-bit words, and a copy in machine words. It has
+/// no other kernels.
 pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
-/// The same, but the checksum counts the last carry twice: right for most inputs, which makes such
-/// a bug hard to find. For testing the checks.
+/// The same, but the checksum counts the last carry twice: it is correct for most inputs, which
+/// makes such a bug hard to find. For testing the checks.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
 }
 
 impl Routine {
-    /// A kernel of a variant or bound, if it has it and it can run here.
+    /// Returns a kernel of a variant or bound, if the variant or bound has this kernel and can run
+    /// here.
     pub fn from_variant(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
         if !variant.is_supported() {
             return None;
@@ -156,7 +159,7 @@ impl Routine {
     }
 
     /// The function that C callers and the free functions of this crate call, such as
-    /// `lr_csum_partial`: it loads the address of what is selected and jumps there.
+    /// `lr_csum_partial`: it loads the address of the selected routine and jumps there.
     pub fn dispatch(kernel: Kernel) -> Self {
         let function = match kernel {
             Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
@@ -167,10 +170,10 @@ impl Routine {
         Self { name: "dispatch", role: Role::Entry, function }
     }
 
-    /// A routine from elsewhere that sums bytes.
+    /// An external routine that sums bytes.
     ///
     /// # Safety
-    /// `function` reads no more than the named bytes, can run here, and does not unwind.
+    /// `function` reads no more than the given bytes, can run here, and does not unwind.
     pub const unsafe fn checksum_from(
         name: &'static str,
         role: Role,
@@ -179,16 +182,16 @@ impl Routine {
         Self { name, role, function: Function::Checksum(function) }
     }
 
-    /// A routine from elsewhere that copies bytes.
+    /// An external routine that copies bytes.
     ///
     /// # Safety
-    /// `function` reads and writes no more than the named bytes of disjoint ranges, can run here,
+    /// `function` reads and writes no more than the given bytes of disjoint ranges, can run here,
     /// and does not unwind.
     pub const unsafe fn copy_from(name: &'static str, role: Role, function: CopyFn) -> Self {
         Self { name, role, function: Function::Copy(function) }
     }
 
-    /// A routine from elsewhere that copies bytes and sums them.
+    /// An external routine that copies bytes and sums them.
     ///
     /// # Safety
     /// As for [`copy_from`](Self::copy_from).
@@ -210,12 +213,12 @@ impl Routine {
         self.role
     }
 
-    /// The function itself, to be handed to C.
+    /// The function itself, to be passed to C.
     pub const fn function(&self) -> Function {
         self.function
     }
 
-    /// The kernel it is or bounds.
+    /// The kernel that it implements or bounds.
     pub const fn kernel(&self) -> Kernel {
         match self.function {
             Function::Checksum(_) => Kernel::Checksum,
@@ -240,8 +243,8 @@ impl Routine {
         if let Function::CopyChecksum(function) = self.function { Some(function) } else { None }
     }
 
-    /// Calls a routine of [`Kernel::Checksum`] with sums as `lr_csum_partial` has them; a bound
-    /// returns nothing of meaning.
+    /// Calls a routine of [`Kernel::Checksum`] with sums in the form of `lr_csum_partial`; the
+    /// result of a bound is meaningless.
     ///
     /// # Panics
     /// If this is a routine of another kernel.
@@ -266,7 +269,7 @@ impl Routine {
         unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
-    /// Calls a routine of [`Kernel::CopyChecksum`]; a bound returns nothing of meaning.
+    /// Calls a routine of [`Kernel::CopyChecksum`]; the result of a bound is meaningless.
     ///
     /// # Panics
     /// If this is a routine of another kernel, or if the lengths differ.
@@ -292,6 +295,10 @@ impl Routine {
 
     #[cold]
     fn mistaken(&self) -> ! {
-        panic!("`{}` is a routine of kernel `{}`, called as another", self.name, self.kernel())
+        panic!(
+            "`{}` is a routine of kernel `{}`, but was called as another kernel",
+            self.name,
+            self.kernel()
+        )
     }
 }

@@ -8,14 +8,15 @@ use crate::{Sum, ffi};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use core::arch::asm;
 
-/// Value of `byte_swap` of [`reference`](fn@reference) on this machine for the checksum of RFC
-/// 1071.
+/// Value of `byte_swap` for [`reference`](fn@reference) that gives the RFC 1071 checksum on this
+/// machine.
 pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 
-/// Adds `bytes` to `sum` with the selected kernel; an odd last byte counts as if a zero followed.
+/// Adds `bytes` to `sum` with the selected kernel; an odd last byte counts as if followed by a
+/// zero.
 ///
-/// Any length and alignment is allowed, but this is a call through a pointer: [`header`] is inline.
-/// To sum a message in pieces, add sums of pieces that begin at even offsets, or
+/// Any length and alignment are allowed, but this is a call through a pointer, while [`header`] is
+/// inline. To sum a message in pieces, add sums of pieces that begin at even offsets, or
 /// [`combine`](Sum::combine) them.
 ///
 /// ```
@@ -35,14 +36,14 @@ pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
     Sum::from_raw(unsafe { ffi::lr_csum_partial(bytes.as_ptr(), bytes.len(), sum.raw()) })
 }
 
-/// The same for a header of 20 to 60 bytes: inline, without vector registers, four bytes per
-/// load. Longer bytes are added as well, but [`partial`] is faster.
+/// As [`partial`], for a header of 20 to 60 bytes: inline, without vector registers, four bytes per
+/// load. Longer input is summed as well, but [`partial`] is faster.
 ///
-/// A wide load of bytes that are still on their way from narrower stores waits until those have
+/// A wide load of bytes from narrower stores that are still in flight waits until those stores have
 /// reached the cache; these loads do not wait for fields of four bytes or more. The compiler is
-/// kept from joining them on x86-64, AArch64 and RISC-V of 64 bits; elsewhere it may.
+/// kept from merging them on x86-64, AArch64 and 64-bit RISC-V; elsewhere it may merge them.
 ///
-/// Fewer than 2^32 words of 32 bits cannot overflow 64 bits.
+/// Fewer than 2^32 32-bit words cannot overflow 64 bits.
 ///
 /// ```
 /// use linerate_kernels::{Sum, checksum};
@@ -57,7 +58,7 @@ pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
 #[inline]
 pub fn header(bytes: &[u8], sum: Sum) -> Sum {
     let (words, rest) = bytes.as_chunks::<4>();
-    // In two sums, because an addition waits for the one before it.
+    // In two sums, because each addition waits for the previous one.
     let (pairs, last) = words.as_chunks::<2>();
     let (mut even, mut odd) = (u64::from(sum.raw()), 0);
     for [first, second] in pairs {
@@ -73,7 +74,7 @@ pub fn header(bytes: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
-/// Copies a header and adds it to a sum, each word loaded once: [`header`] for what is copied
+/// Copies a header and adds it to a sum, loading each word once: [`header`] for data that is copied
 /// anyway.
 ///
 /// # Panics
@@ -110,7 +111,7 @@ pub fn copy_header(to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
-/// The word that at most three bytes begin.
+/// The word that begins with these bytes, at most three.
 #[cold]
 fn last_bytes(rest: &[u8]) -> u64 {
     let mut word = [0; 4];
@@ -118,9 +119,9 @@ fn last_bytes(rest: &[u8]) -> u64 {
     u32::from_ne_bytes(word).into()
 }
 
-/// Hides from the compiler where a word came from, on the architectures listed. It would make wide
-/// loads of narrow ones: without this, rustc 1.95 takes the first 16 bytes of a header of 20
-/// with one vector load.
+/// Hides from the compiler where a word came from, on the architectures listed. It would merge
+/// narrow loads into wide ones: without this, rustc 1.95 loads the first 16 bytes of a 20-byte
+/// header with one vector load.
 #[inline(always)]
 fn opaque(word: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
@@ -150,9 +151,9 @@ pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, bytes: u32) -> Sum {
     header(addresses, Sum::of_number(bytes)) + Sum::of_number(next_header.into())
 }
 
-/// The checksum after one 16-bit word it covers changed (RFC 1624, equation 3); all three in host
-/// order, or all three in network order. Not for a UDP checksum of zero, which means that there is
-/// none.
+/// Returns the checksum after a change of one 16-bit word that it covers (RFC 1624, equation 3);
+/// all three arguments are in host order, or all three in network order. Not for a UDP checksum of
+/// zero, which means that there is no checksum.
 ///
 /// ```
 /// // The example of RFC 1624, section 4.
@@ -165,19 +166,19 @@ pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
     change.apply(checksum)
 }
 
-/// Words that changed together: one delta applies to every checksum that covers them, such as those
-/// of the IP and of the TCP header after an address changed. Up to 2^15 words.
+/// Words that changed together: one delta applies to every checksum that covers them, such as the
+/// IP and TCP checksums after an address change. Up to 2^15 words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change(u64);
 
 impl Change {
-    /// One 16-bit word at an even offset became another.
+    /// Adds the change of one 16-bit word at an even offset.
     #[inline]
     pub fn word(&mut self, before: u16, after: u16) {
         self.0 += u64::from(!before) + u64::from(after);
     }
 
-    /// Two 16-bit words, such as an address, became others.
+    /// Adds the change of two 16-bit words, such as an address.
     #[inline]
     pub fn long(&mut self, before: u32, after: u32) {
         let before = !before;
@@ -189,7 +190,7 @@ impl Change {
     #[inline]
     pub fn apply(self, checksum: u16) -> u16 {
         let mut sum = self.0 + u64::from(!checksum);
-        // At most 2^16 numbers below 2^16 and the checksum, so the sum is below 2^32: the first
+        // At most 2^16 numbers below 2^16, plus the checksum, so the sum is below 2^32: the first
         // fold leaves at most 2^17 - 2, the second at most 2^16 - 1.
         sum = (sum >> 16) + (sum & 0xffff);
         sum = (sum >> 16) + (sum & 0xffff);
@@ -199,10 +200,10 @@ impl Change {
 
 /// The specification: adds the bytes to `sum` two at a time and returns the complement of the
 /// folded result, in the byte order of the machine, so that with [`BYTE_SWAP`] it equals
-/// `partial(bytes, sum).finish().to_be()`. Use it to check, not to work.
+/// `partial(bytes, sum).finish().to_be()`. Use it for checks, not for real work.
 ///
-/// `byte_swap` says into which half of its word an odd last byte goes: `false` into the low half,
-/// which is right on little-endian machines, `true` into the high half.
+/// `byte_swap` selects the half of its word that an odd last byte goes into: `false` is the low
+/// half, which is right on little-endian machines, `true` the high half.
 pub fn reference(bytes: &[u8], sum: Sum, byte_swap: bool) -> u16 {
     let (at, bytes) = (bytes.as_ptr(), bytes.len());
     // SAFETY: the slice can be read for its whole length; ensured by its type.

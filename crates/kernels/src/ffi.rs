@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Declarations of `native/include/linerate/*.h`, as far as they are used here.
 //!
-//! All functions read and write exactly the bytes named, need no alignment, accept null if the
+//! All functions read and write exactly the given bytes, need no alignment, accept null if the
 //! length is 0, and may be called from any number of threads.
 
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -28,7 +28,7 @@ pub(crate) struct Variant {
 }
 
 // SAFETY: the descriptors and the strings they point to are constants of the program; ensured by
-// the C, which declares them `const`.
+// the C code, which declares them `const`.
 unsafe impl Sync for Variant {}
 // SAFETY: as above; nothing in a descriptor belongs to a thread.
 unsafe impl Send for Variant {}
@@ -44,13 +44,14 @@ impl Variant {
 
     /// Whether this processor can run the functions.
     pub(crate) fn supported(&self) -> bool {
-        // SAFETY: a question to the processor that touches no memory; ensured by variant.h.
+        // SAFETY: a query to the processor that touches no memory; ensured by variant.h.
         self.supported.is_some_and(|supported| unsafe { supported() } != 0)
     }
 }
 
 fn text(at: *const c_char) -> &'static str {
-    // SAFETY: `at` is a string constant of the C; ensured by tables and by a test that walks them.
+    // SAFETY: `at` is a string constant in the C code; ensured by tables and by a test that walks
+    // them.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().expect("names of variants are ASCII")
 }
@@ -72,7 +73,7 @@ unsafe extern "C" {
     pub(crate) fn lr_checksum16(src: *const u8, bytes: usize, sum: u32, byte_swap: c_int) -> u16;
 }
 
-/// Every variant there is, from the plainest up.
+/// All variants, from the plainest up.
 pub(crate) fn variants() -> &'static [&'static Variant] {
     // SAFETY: `lr_variants` holds `lr_variant_count` pointers to constants; ensured by table.c.
     unsafe { core::slice::from_raw_parts((&raw const VARIANTS).cast(), VARIANT_COUNT) }
@@ -90,11 +91,11 @@ unsafe extern "C" {
     #[link_name = "lr_wrong_by_a_carry"]
     safe static WRONG_BY_A_CARRY: Variant;
 
-    /// Reads as many whole words of 32 bits as there are in the bytes, which must be readable.
+    /// Reads as many whole 32-bit words as there are in the bytes, which must be readable.
     pub(crate) fn lr_bench_header(src: *const u8, bytes: usize, sum: u32) -> u32;
 }
 
-/// Every bound there is, from the narrowest up.
+/// All bounds, from the narrowest up.
 #[cfg(feature = "bench")]
 pub(crate) fn bounds() -> &'static [&'static Variant] {
     // SAFETY: `lr_bounds` holds `lr_bound_count` pointers to constants; ensured by its table.c.
@@ -113,16 +114,16 @@ pub(crate) fn wrong_by_a_carry() -> &'static Variant {
     &WRONG_BY_A_CARRY
 }
 
-/// The target of the dispatch functions now.
+/// The current target of the dispatch functions.
 pub(crate) fn current() -> Variant {
     lr_variant_current()
 }
 
-/// Makes the dispatch functions use a variant of the table, or the best of each. Whether it was
-/// done: it is unless the variant cannot run here.
+/// Makes the dispatch functions use a variant from the table, or the best variant for each kernel.
+/// Returns whether this was done; it is, unless the variant cannot run here.
 pub(crate) fn force(variant: Option<&'static Variant>) -> bool {
     let name = variant.map_or(core::ptr::null(), |v| v.name);
-    // SAFETY: `name` is null or a string constant of the C, from `variants`.
+    // SAFETY: `name` is null or a string constant in the C code, from `variants`.
     unsafe { lr_variant_force(name) == 0 }
 }
 

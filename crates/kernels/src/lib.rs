@@ -6,7 +6,7 @@
 //! CPU features. This crate is their safe interface: slices delimit what may be read and written,
 //! exclusive references keep source and destination disjoint, lengths are checked.
 //!
-//! - [`checksum`]: sums of what packets carry and of their headers, and updates of checksums.
+//! - [`checksum`]: sums of packet payloads and headers, and checksum updates.
 //! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, with or without a checksum.
 //! - [`Kernels`], [`variants`], [`force`]: one variant by name, where the choice should not be left
 //!   to this crate.
@@ -20,19 +20,19 @@
 //! assert_eq!(sum.fold(), 0x0a0a);
 //! ```
 //!
-//! All functions may be called from any number of threads at once. Lengths are in bytes and may be
-//! any, zero included; no alignment is needed. Memory is ordinary cacheable memory.
+//! All functions may be called from any number of threads at once. Lengths are in bytes and may
+//! have any value, zero included; no alignment is needed. Memory is ordinary cacheable memory.
 //!
 //! Not covered: packets, headers and their fields; memory shared with devices.
 //!
 //! # Environment
 //! Needs a C compiler when built and only `core` when used. Most variants use vector registers:
-//! where the caller must not (some kernels, interrupt handlers), take [`Kernels`] of a variant
-//! whose [`Variant::is_vector`] says no.
+//! where the caller must not use them (some kernels, interrupt handlers), take the [`Kernels`] of a
+//! variant whose [`Variant::is_vector`] is false.
 //!
 //! # Features
-//! - `bench`: the module `bench`, with every variant and the bounds of the machine behind one call
-//!   shape, for measuring. Needs an allocator and the C library. Off by default.
+//! - `bench`: the module `bench`, with every variant and the machine's bounds behind one call
+//!   interface, for measuring. Needs an allocator and the C library. Off by default.
 
 #![no_std]
 

@@ -36,10 +36,10 @@ impl Sum {
         self.0
     }
 
-    /// The sum of 64 bits that holds the same.
+    /// The sum equivalent to a 64-bit one.
     ///
-    /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither makes zero of
-    /// anything else.
+    /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither turns anything
+    /// else into zero.
     #[inline]
     pub(crate) const fn from_wide(wide: u64) -> Self {
         let wide = (wide >> 32) + (wide & 0xffff_ffff);
@@ -69,8 +69,8 @@ impl Sum {
         !self.fold()
     }
 
-    /// The checksum to write into a UDP header, where zero says that there is none (RFC 768): a
-    /// checksum of zero is sent as `0xffff`, which is zero as well in ones' complement.
+    /// The checksum to write into a UDP header, where zero means that there is no checksum (RFC
+    /// 768): a checksum of zero is sent as `0xffff`, which is also zero in ones' complement.
     #[inline]
     pub const fn finish_udp(self) -> u16 {
         match self.finish() {
@@ -81,9 +81,9 @@ impl Sum {
 
     /// Joins the sum of a fragment to the sum of everything before it. `offset` is the offset of
     /// the fragment in the message, in bytes; only its parity matters. A packet in several buffers,
-    /// split at odd offsets too, can thus be summed buffer by buffer.
+    /// even if split at odd offsets, can thus be summed buffer by buffer.
     ///
-    /// Behind an odd number of bytes, those of the fragment fall into the other halves of their
+    /// After an odd number of bytes, the fragment's bytes fall into the other halves of their
     /// words: rotating by 8 bits multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
     ///
     /// ```
@@ -112,7 +112,7 @@ impl Sum {
 impl Add for Sum {
     type Output = Self;
 
-    /// The sum of both, with end-around carry; the bytes of both begin at even offsets of the same
+    /// Adds two sums, with end-around carry; the bytes of both begin at even offsets in the same
     /// message.
     #[inline]
     fn add(self, other: Self) -> Self {

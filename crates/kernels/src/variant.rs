@@ -23,7 +23,7 @@ impl Kernel {
     /// Every kernel.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
-    /// One word, the same in records and on command lines.
+    /// A one-word name, the same in records and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Checksum => "checksum",
@@ -44,7 +44,7 @@ impl fmt::Display for Kernel {
 #[derive(Clone, Copy)]
 pub struct Variant(&'static ffi::Variant);
 
-/// Every variant there is, from the plainest up, whether or not it can run here.
+/// All variants, from the plainest up, whether or not they can run here.
 ///
 /// ```
 /// for variant in linerate_kernels::variants() {
@@ -56,7 +56,7 @@ pub fn variants() -> impl ExactSizeIterator<Item = Variant> {
 }
 
 impl Variant {
-    /// The variant of that name.
+    /// Finds the variant with this name.
     ///
     /// # Errors
     /// [`VariantError::Unknown`] if there is none.
@@ -64,7 +64,7 @@ impl Variant {
         variants().find(|v| v.name() == name).ok_or(VariantError::Unknown { name })
     }
 
-    /// One word, the same in symbols, records and on command lines: `avx2`.
+    /// A one-word name, the same in symbols, in records and on command lines: `avx2`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
@@ -79,19 +79,19 @@ impl Variant {
         self.0.vector != 0
     }
 
-    /// Whether this build holds the functions. It does not if the variant is for another
-    /// architecture, or if the compiler could not make it.
+    /// Whether this build contains the functions. It does not if the variant is for another
+    /// architecture, or if the compiler could not build it.
     pub fn is_compiled(self) -> bool {
         self.0.compiled != 0
     }
 
-    /// Whether this build holds the functions, and this processor and its operating system can run
-    /// them.
+    /// Whether this build contains the functions, and this processor and its operating system can
+    /// run them.
     pub fn is_supported(self) -> bool {
         self.is_compiled() && self.0.supported()
     }
 
-    /// From a descriptor in the form of the table's.
+    /// Creates a variant from a descriptor in the form of those in the table.
     #[cfg(feature = "bench")]
     pub(crate) fn from_descriptor(v: &'static ffi::Variant) -> Self {
         Self(v)
@@ -130,10 +130,10 @@ impl fmt::Debug for Variant {
 pub enum VariantError<'a> {
     /// No variant has this name; the message lists [`variants`].
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: &'a str,
     },
-    /// This build does not hold it.
+    /// This build does not contain it.
     NotCompiled {
         /// The variant.
         name: &'static str,
@@ -170,9 +170,9 @@ impl fmt::Display for VariantError<'_> {
 impl Error for VariantError<'_> {}
 
 /// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their
-/// siblings use one variant from now on, in all threads; `None` goes back to the best of each.
-/// Calls that race with the change use either variant. [`Kernels`] taken before keep what they
-/// hold.
+/// siblings use one variant from now on, in all threads; `None` returns to the best variant for
+/// each kernel. Calls that race with the change use either variant. [`Kernels`] obtained earlier
+/// keep what they hold.
 ///
 /// # Errors
 /// If the variant does not exist or cannot run here; then nothing has changed.
@@ -201,13 +201,13 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The kernels used by the functions of this crate: the best of each this processor can run,
-    /// unless [`force`] chose otherwise.
+    /// The kernels used by the functions of this crate: the best variant of each that this
+    /// processor can run, unless [`force`] chose otherwise.
     pub fn selected() -> Self {
         Self::from_descriptor(&ffi::current())
     }
 
-    /// The kernels of the variant of that name.
+    /// The kernels of the variant with this name.
     ///
     /// # Errors
     /// If the variant does not exist or cannot run here.
@@ -229,7 +229,7 @@ impl Kernels {
 
     /// From a descriptor of functions that can run here: a supported variant's, or the selection's.
     fn from_descriptor(v: &ffi::Variant) -> Self {
-        let whole = "what is compiled has all functions; a test walks the table";
+        let whole = "a compiled variant has all functions; a test checks the table";
         Self {
             name: v.name(),
             csum_partial: v.csum_partial.expect(whole),
@@ -312,7 +312,7 @@ impl fmt::Debug for Kernels {
     }
 }
 
-/// The kernels are handed one length for two buffers.
+/// The kernels are passed one length for two buffers.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {

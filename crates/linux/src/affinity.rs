@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU affinity of threads.
 //!
-//! Masks are arrays of machine words of whatever length is needed, not `cpu_set_t`, whose 1024 bits
-//! are fewer than the CPUs of large machines. The kernel numbers bits from the least significant of
-//! the first word, in the byte order of the machine (sched_setaffinity(2), "C library/kernel
+//! Masks are arrays of as many machine words as needed, not `cpu_set_t`, whose 1024 bits are fewer
+//! than the CPUs of large machines. The kernel numbers bits from the least significant of the first
+//! word, in the byte order of the machine (sched_setaffinity(2), "C library/kernel
 //! differences").
 
 use crate::Error;
@@ -14,12 +14,12 @@ type Word = libc::c_ulong;
 
 const WORD_BITS: u32 = Word::BITS;
 
-/// Maximum number of CPUs of any kernel: NR_CPUS stops at 8192 on x86 and POWER, the largest in the
-/// kernel's Kconfig files, and is less elsewhere.
+/// Upper limit on the number of CPUs in any kernel: NR_CPUS ends at 8192 on x86 and POWER, the
+/// largest value in the kernel's Kconfig files, and is lower elsewhere.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Pins the calling thread, and no other, to logical CPU `cpu`. Threads it starts later inherit
-/// that. On return, the thread runs there.
+/// Pins the calling thread, and no other, to logical CPU `cpu`. Threads it starts later inherit the
+/// pinning. On return, the thread is running on that CPU.
 ///
 /// # Errors
 /// The CPU does not exist, is offline, or is not among those that a container or a parent process
@@ -28,11 +28,11 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     allow_current_thread(&[cpu])
 }
 
-/// Restricts the calling thread, and no other, to those of these logical CPUs that exist and that a
-/// container allows. Threads it starts later inherit that.
+/// Restricts the calling thread, and no other, to those of the given logical CPUs that exist and
+/// that a container allows. Threads it starts later inherit the restriction.
 ///
 /// # Errors
-/// None of them exists, is online and is allowed.
+/// None of the CPUs exists, is online and is allowed.
 pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     let advice = "choose one of Cpus_allowed_list in /proc/self/status";
     let value = || match cpus {
@@ -57,13 +57,14 @@ pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     }
 }
 
-/// The logical CPUs the calling thread may run on, ascending; at least one. A thread that was
-/// pinned sees only its own: ask before pinning.
+/// The logical CPUs the calling thread may run on, ascending; at least one. A pinned thread sees
+/// only its own CPU, so query them before pinning.
 ///
 /// # Errors
 /// The kernel refuses (a seccomp filter).
 pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
-    // The kernel refuses masks shorter than its own with EINVAL: double until it does not.
+    // The kernel refuses masks shorter than its own with EINVAL: double the length until it does
+    // not.
     let mut bits = 1024;
     loop {
         let mut mask: Vec<Word> = vec![0; (bits / WORD_BITS) as usize];
@@ -73,7 +74,7 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
         if status >= 0 {
             return Ok(set_bits(&mask));
         }
-        let advice = "allow sched_getaffinity in the sandbox this runs in";
+        let advice = "allow sched_getaffinity in this sandbox";
         let error = Error::last("sched_getaffinity", format!("mask of {bits} CPUs"), advice);
         if bits >= MAX_CPUS || !matches!(error, Error::Call { errno: libc::EINVAL, .. }) {
             return Err(error);
@@ -90,7 +91,8 @@ fn set_bits(mask: &[Word]) -> Vec<u32> {
     mask.iter().enumerate().flat_map(of_word).collect()
 }
 
-/// The logical CPU the calling thread runs on; unless it is pinned, it may be another one by now.
+/// The logical CPU the calling thread runs on; unless the thread is pinned, it may already be on
+/// another.
 ///
 /// # Errors
 /// The kernel has no getcpu(2).

@@ -18,7 +18,7 @@ macro_rules! table {
     };
 }
 
-/// Calls of all 64-bit architectures.
+/// Calls that all 64-bit architectures have.
 #[cfg(target_pointer_width = "64")]
 const CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor:
@@ -40,7 +40,7 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         clone SYS_clone, execve SYS_execve, restart_syscall SYS_restart_syscall;
 };
 
-/// On other architectures, the kernel's function names what a thread sleeps in.
+/// On other architectures, the name of the kernel function shows what a thread sleeps in.
 #[cfg(not(target_pointer_width = "64"))]
 const CALLS: &[(u64, &str, FirstArgument)] = &[];
 
@@ -54,7 +54,7 @@ const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// Name of a system call of this architecture, with the kind of its first argument; `None` for
+/// Name of a system call on this architecture, with the kind of its first argument; `None` for
 /// calls that neither wait for long nor move packets.
 pub fn system_call(number: u64) -> Option<(&'static str, FirstArgument)> {
     let mut calls = CALLS.iter().chain(OLD_CALLS);

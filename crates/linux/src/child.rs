@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A command that is held before it starts, so that counters can be put on it first.
+//! A command that is held before it starts, so that counters can be attached to it first.
 //!
-//! `fork`, then the child waits on a pipe; the parent opens events on it that start with execve(2),
-//! releases it, and learns over a second pipe, closed by a successful execve(2), whether the
-//! command could be started.
+//! After `fork`, the child waits on a pipe; the parent opens events on the child that start with
+//! execve(2), releases it, and learns through a second pipe, closed by a successful execve(2),
+//! whether the command could be started.
 
 use crate::{Error, monotonic_ns, signal};
 use std::ffi::{CString, OsStr, OsString};
@@ -25,7 +25,7 @@ pub struct Held {
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
-    /// Readable once the child has ended; kernels before 5.3 have none.
+    /// A pidfd, readable once the child has ended; `None` on kernels before 5.3.
     watch: Option<OwnedFd>,
 }
 
@@ -36,12 +36,12 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// End time, in ns of [`monotonic_ns`]: with [`signal::catch`] the time of the kernel's
-    /// notification; otherwise the time of waiting.
+    /// End time, in ns of [`monotonic_ns`]: with [`signal::catch`], the time of the kernel's
+    /// notification; otherwise, the time at which the child was waited for.
     pub at_ns: u64,
-    /// CPU time in user mode, in ns (from a clock of microseconds).
+    /// CPU time in user mode, in ns (from a microsecond clock).
     pub user_ns: u64,
-    /// CPU time in kernel mode, in ns (from a clock of microseconds).
+    /// CPU time in kernel mode, in ns (from a microsecond clock).
     pub system_ns: u64,
     /// Peak resident memory in bytes.
     pub max_resident_bytes: u64,
@@ -49,35 +49,35 @@ pub struct Ended {
     pub minor_faults: u64,
     /// Major page faults.
     pub major_faults: u64,
-    /// Context switches because it waited.
+    /// Context switches because the child waited.
     pub voluntary_switches: u64,
-    /// Context switches because it was preempted.
+    /// Context switches because the child was preempted.
     pub involuntary_switches: u64,
 }
 
 /// The command could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecError {
-    /// The error number of execve(2); ENOENT where the command was not found.
+    /// The error number from execve(2); ENOENT if the command was not found.
     pub errno: i32,
 }
 
 /// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
 /// has this process's environment, working directory and open files, no blocked signals, and the
 /// default action for SIGPIPE. A termination signal kills it while it waits. Async-signal-safe
-/// between fork and exec, so other threads may run. From now on SIGCHLD is not ignored (this
-/// program may have been started with SIGCHLD ignored): otherwise the kernel does not report ended
+/// between fork and exec, so other threads may run. From this call on, SIGCHLD is not ignored (this
+/// program may have been started with SIGCHLD ignored): otherwise the kernel would not report ended
 /// children.
 ///
 /// # Errors
-/// A text with a NUL, or what pipe2(2) and fork(2) say.
+/// The command or an argument contains a NUL, or an error of pipe2(2) or fork(2).
 pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
     fork(command, arguments, false)
 }
 
-/// [`fork_held`] of a child that leads a process group of its own, so that it ends with all that it
-/// starts ([`signal_group`]). A terminal as its standard input is replaced by /dev/null: a group in
-/// the background is stopped when it reads from one.
+/// [`fork_held`] for a child that leads its own process group, so that it can be ended with
+/// everything that it starts ([`signal_group`]). If its standard input is a terminal, it is
+/// replaced with /dev/null: a background process group is stopped when it reads from a terminal.
 ///
 /// # Errors
 /// As [`fork_held`].
@@ -102,7 +102,7 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
     let (gate_out, gate_in) = pipe()?;
     let (verdict_out, verdict_in) = pipe()?;
     signal::stop_ignoring_children();
-    // Else the handlers of this program could swallow a signal in the child.
+    // Otherwise, the handlers of this program could swallow a signal in the child.
     let before = signal::block_all();
     // SAFETY: the child calls only async-signal-safe functions until it execs or ends.
     let pid = unsafe { libc::fork() };
@@ -110,15 +110,18 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
         signal::set_mask(&before);
     }
     match pid {
-        -1 => {
-            Err(Error::last("fork", name(), "end other processes, or raise the limit (ulimit -u)"))
-        }
+        -1 => Err(Error::last(
+            "fork",
+            name(),
+            "stop other processes, or raise the process limit \
+                                             (ulimit -u)",
+        )),
         0 => {
             drop(gate_in);
             if is_apart {
                 stand_apart();
             }
-            // SAFETY: `argv` points to NUL-terminated texts of `texts` and ends with null; both
+            // SAFETY: `argv` points to NUL-terminated strings in `texts` and ends with null; both
             // were copied with the memory of the parent.
             unsafe { wait_and_exec(&gate_out, &verdict_in, &argv) }
         }
@@ -132,7 +135,7 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
 
 /// Child side, async-signal-safe: begins a process group, away from the terminal.
 fn stand_apart() {
-    // SAFETY: numbers, and a text that ends with a zero.
+    // SAFETY: numbers, and a NUL-terminated string.
     unsafe {
         libc::setpgid(0, 0);
         if libc::isatty(libc::STDIN_FILENO) == 1 {
@@ -145,7 +148,7 @@ fn stand_apart() {
 /// Child side: never returns.
 ///
 /// # Safety
-/// `argv` holds pointers to NUL-terminated texts and ends with null.
+/// `argv` holds pointers to NUL-terminated strings and ends with null.
 unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::c_char]) -> ! {
     signal::catch_no_more();
     signal::set_mask(&signal::no_signals());
@@ -176,11 +179,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
     // SAFETY: `ends` is valid for writing two numbers.
     let status = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
     if status < 0 {
-        return Err(Error::last(
-            "pipe2",
-            String::new(),
-            "raise the limit of open files (ulimit -n)",
-        ));
+        return Err(Error::last("pipe2", String::new(), "raise the open-file limit (ulimit -n)"));
     }
     // SAFETY: the kernel has just opened both, and no other code knows them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
@@ -206,7 +205,7 @@ fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
 }
 
 /// Waits until `watch` is readable, for at most `at_most`, or until a signal arrives; without a
-/// descriptor, for the time or the signal alone. Returns whether it is readable.
+/// descriptor, only for the time or a signal. Returns whether it is readable.
 fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     let count = libc::nfds_t::from(watch.is_some());
     let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
@@ -227,7 +226,7 @@ pub fn sleep(at_most: Duration) {
 /// Sends a signal to all processes of a group; returns whether there are any that may be signalled.
 pub fn signal_group(group: u32, signal: i32) -> bool {
     match libc::pid_t::try_from(group) {
-        // 0 and 1 would be this program's own group, and every process there is.
+        // 0 and 1 would mean this program's own group and every process, respectively.
         Ok(group) if group > 1 => {
             // SAFETY: numbers only.
             unsafe { libc::kill(-group, signal) == 0 }
@@ -247,7 +246,7 @@ impl Stranger {
     /// The process with this ID.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no process with this ID.
     pub fn find(pid: u32) -> Result<Self, Error> {
         let number = libc::pid_t::try_from(pid).unwrap_or(-1);
         let stranger = Self { pid, watch: open_watch(number) };
@@ -259,8 +258,9 @@ impl Stranger {
         Ok(stranger)
     }
 
-    /// Waits until it ends, for at most `at_most`, or until a signal arrives; returns whether it
-    /// has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
+    /// Waits until the process ends, for at most `at_most`, or until a signal arrives; returns
+    /// whether it has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for
+    /// at most 1 ms.
     pub fn wait_timeout(&self, at_most: Duration) -> bool {
         watch_for(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
     }
@@ -308,7 +308,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.child.pid != 0 {
-            // The end of the gate would suffice if no concurrently forked child held it, too.
+            // Closing the gate would suffice if no concurrently forked child held it too.
             self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
@@ -321,14 +321,15 @@ impl Child {
         self.pid
     }
 
-    /// Sends it a signal.
+    /// Sends the child a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: numbers only. The child is not waited for while this handle lives, so the number
-        // is its own.
+        // still belongs to it.
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
-    /// Whether it is in this program's process group, so that keys of the terminal reach both.
+    /// Whether it is in this program's process group, so that signals from terminal keys reach
+    /// both.
     pub fn is_in_own_group(&self) -> bool {
         // SAFETY: numbers only.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
@@ -339,8 +340,9 @@ impl Child {
         self.wait4(0).expect("a child that was not waited for can be waited for")
     }
 
-    /// Waits until it ends, for at most `at_most`, or until a signal arrives; `None` if it still
-    /// runs. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
+    /// Waits until the child ends, for at most `at_most`, or until a signal arrives; `None` if it
+    /// is still running. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for at
+    /// most 1 ms.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
@@ -371,7 +373,7 @@ impl Ended {
     fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        // A long is as wide as a pointer; in 32 bits it wraps at 2^31 to negative numbers.
+        // A long is as wide as a pointer; with 32 bits, it wraps to negative numbers at 2^31.
         let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
@@ -447,7 +449,7 @@ mod tests {
         assert!(ended.at_ns - began_ns < 50_000_000_000);
     }
 
-    /// With two at once, the later one holds the gate of the earlier one, too.
+    /// With two at once, the later child holds the gate of the earlier one too.
     #[test]
     fn held_children_may_be_dropped_in_any_order() {
         let (first, second) = (held("true", &[]), held("true", &[]));

@@ -4,23 +4,23 @@
 /// Nanoseconds since an arbitrary moment that is the same for all threads; monotonic.
 ///
 /// CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC: no time daemon speeds it up or slows it down
-/// (which would be by up to 500 ppm while it corrects), so that the ratio of a counter to it is the
-/// same at the start and at the end of a run. The price: its second is as long as the
-/// machine's oscillator makes it, typically within 100 ppm, and `std::time::Instant`, on the other
-/// clock, drifts from it by as much.
+/// (by up to 500 ppm during a correction), so that the ratio of a counter to it is the same at the
+/// start and at the end of a run. The price: its second is as long as the machine's oscillator
+/// makes it, typically within 100 ppm, and `std::time::Instant`, on the other clock, drifts from it
+/// by as much.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// CPU time of the calling thread in nanoseconds, user and kernel together. Steal time counts,
+/// CPU time of the calling thread in nanoseconds, user and kernel together. Steal time is included,
 /// unless the host reports it to the guest. Costs a system call.
 pub fn thread_cpu_time_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// # Panics
-/// If a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks exist since
-/// Linux 2.6.28, and `time` is writable.
+/// If a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks have existed
+/// since Linux 2.6.28, and `time` is writable.
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing during the call.

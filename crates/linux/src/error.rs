@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of requests to the kernel.
+//! Errors from requests to the kernel.
 
 use std::fmt;
 

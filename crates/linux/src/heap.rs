@@ -2,9 +2,9 @@
 //! A heap that ends the program with an error message when memory is refused.
 //!
 //! Rust aborts on a failed allocation, and Linux rarely fails one: it kills the process that
-//! touches more memory than available. A program may therefore check for room before each large
-//! allocation. If there is none, or the kernel fails it, an error goes to stderr and the program
-//! ends at once, since nothing that needs memory could run any more.
+//! touches more memory than is available. A program may therefore check for room before each large
+//! allocation. If there is no room, or the kernel fails the allocation, an error goes to stderr and
+//! the program ends at once, since nothing that needs memory could run any more.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
@@ -14,15 +14,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Allocations of at least this size are checked.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Allocations of at least this size count towards a check together with earlier ones: many of
-/// these are one large one.
+/// Allocations of at least this size count towards a check together with earlier ones: many of them
+/// count as one large allocation.
 const COUNTED_BYTES: usize = 16 << 10;
 
 /// Bytes of counted allocations since the last check.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Reason why there is no room for this many bytes, in addition to those the heap holds, touched or
-/// not; `None` if there is. It may allocate less than a mebibyte.
+/// Returns the reason why there is no room for this many bytes, in addition to those the heap
+/// holds, touched or not; `None` if there is room. The function may itself allocate less than a
+/// mebibyte.
 pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 
 /// Bytes that counted allocations hold.
@@ -39,10 +40,10 @@ static GUARD: OnceLock<Guard> = OnceLock::new();
 /// The system's heap; a refusal ends the program. For `#[global_allocator]`.
 pub struct Heap;
 
-/// From now on `room` decides on large allocations, and a refusal ends the program with `status`.
-/// Before, it aborts. Only the first call counts.
+/// From this call on, `room` decides on large allocations, and a refusal ends the program with
+/// `status`; before, a refusal aborts it. Only the first call has an effect.
 pub fn guard(room: Room, status: u8) {
-    // The first one stays.
+    // The first guard stays.
     let _ = GUARD.set(Guard { room, status: status.into() });
 }
 
@@ -53,7 +54,7 @@ impl Heap {
         if bytes < COUNTED_BYTES {
             return;
         }
-        // Relaxed: a sum; nothing else depends on it.
+        // Relaxed: just a sum; nothing else depends on it.
         let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if counted < LARGE_BYTES {
             return;
@@ -74,14 +75,14 @@ impl Heap {
         }
     }
 
-    /// Result of the system for `bytes`, unless it failed.
+    /// Returns the system's result for `bytes`, unless the allocation failed.
     fn given(start: *mut u8, bytes: usize) -> *mut u8 {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_add(bytes, Ordering::Relaxed);
         }
         match GUARD.get() {
             Some(guard) if start.is_null() => {
-                end(guard, bytes, "the system refuses the allocation")
+                end(guard, bytes, "the system refused the allocation")
             }
             _ => start,
         }
@@ -121,12 +122,12 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Reports on stderr that `bytes` are refused, and ends the program.
 fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
-    // Another thread is saying so, and ends this one.
+    // Another thread is reporting it, and will end this one.
     while ENDING.swap(true, Ordering::SeqCst) {
         std::thread::yield_now();
     }
     let mut line = Line { bytes: [0; 512], length: 0 };
-    // A sentence that is too long is cut.
+    // A sentence that is too long is cut off.
     let _ = writeln!(
         line,
         "linerate: out of memory: cannot allocate {bytes} bytes: {why}; free memory, raise the \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recovery from illegal instructions in one stretch of code.
 //!
-//! User access to registers that a module enabled can be disabled at any time, and then reads are
-//! illegal instructions: SIGILL, which kills a process. Here one stretch of code defines where to
-//! resume instead. Every other SIGILL behaves as before. A program that installs its own handler
-//! later, without chaining to ours, is killed as if there were none.
+//! User access to registers, once enabled by a module, can be disabled at any time; reads are then
+//! illegal instructions and raise SIGILL, which kills a process. Here, one stretch of code defines
+//! where to resume instead. Every other SIGILL behaves as before. A program that later installs its
+//! own handler, without chaining to ours, is killed as if ours did not exist.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -30,16 +30,16 @@ struct Recovery {
 static RECOVERY: OnceLock<Recovery> = OnceLock::new();
 static SETTING: Mutex<()> = Mutex::new(());
 
-/// From now on a thread of this process that hits an illegal instruction in `stretch` resumes at
-/// `stretch.resume`. There is one such stretch per process; registering the same one again has no
-/// effect.
+/// From this call on, a thread of this process that hits an illegal instruction in `stretch`
+/// resumes at `stretch.resume`. There is one such stretch per process; registering the same one
+/// again has no effect.
 ///
 /// # Errors
-/// The error of sigaction(2); another stretch is already registered, or the registers of this
-/// architecture are unknown here.
+/// sigaction(2) fails, another stretch is already registered, or the registers of this architecture
+/// are unknown here.
 ///
 /// # Safety
-/// From every instruction of the stretch, the code at `resume` finds stack and registers as it
+/// From every instruction in the stretch, the code at `resume` finds the stack and registers as it
 /// needs them.
 pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
@@ -53,7 +53,11 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if let Some(known) = RECOVERY.get() {
         return match known.stretch == stretch {
             true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::AlreadyExists, "another stretch is set")),
+            false => Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "another code range is \
+                already registered",
+            )),
         };
     }
     let before = exchange(None)?;
@@ -65,7 +69,7 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     exchange(Some(&action)).map(drop)
 }
 
-/// Whether the calling thread blocks SIGILL. The kernel then kills the process on a forbidden
+/// Whether the calling thread blocks SIGILL. If so, the kernel kills the process on an illegal
 /// instruction, whatever handler there is.
 pub fn is_held_back() -> bool {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -80,7 +84,7 @@ fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     let action = action.map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `action` is null or valid, `before` can be written; the handlers given here have the
-    // type that their flags ask for.
+    // type that their flags require.
     let status = unsafe { libc::sigaction(libc::SIGILL, action, before.as_mut_ptr()) };
     if status < 0 {
         return Err(io::Error::last_os_error());
@@ -89,7 +93,7 @@ fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     Ok(unsafe { before.assume_init() })
 }
 
-/// Arguments of a handler.
+/// Signature of a handler.
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -103,7 +107,7 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
         return;
     }
     match before.sa_sigaction {
-        // The instruction is tried again, and now ends the process.
+        // The instruction is retried, and this time ends the process.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: all zero is a valid value: the default action.
             let standard: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -122,7 +126,7 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
     }
 }
 
-/// Whether [`program_counter`] is known.
+/// Whether [`program_counter`] is known on this architecture.
 const KNOWS_REGISTERS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
 
@@ -189,7 +193,8 @@ mod tests {
             end: &raw const linerate_test_end as usize,
             resume: &raw const linerate_test_resume as usize,
         };
-        // SAFETY: the instruction keeps nothing on the stack, and what follows needs no register.
+        // SAFETY: the instruction keeps nothing on the stack, and the code that follows needs no
+        // registers.
         unsafe { recover(stretch) }.unwrap();
         // SAFETY: as above.
         unsafe { recover(stretch) }.unwrap();

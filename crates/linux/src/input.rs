@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Opens a file for reading without waiting for a writer if it is a pipe. Reads do not wait either:
-/// they return [`io::ErrorKind::WouldBlock`] if there is nothing yet, and 0 bytes if a pipe has no
+/// they return [`io::ErrorKind::WouldBlock`] if there is no data yet, and 0 bytes if a pipe has no
 /// writer.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn is_without_reader(error: &io::Error) -> bool {
 }
 
 /// Waits until a file has data to read or its last writer is gone; `false` if neither happened
-/// within `at_most`. A handled signal restarts the time.
+/// within `at_most`. A handled signal restarts the timeout.
 ///
 /// # Errors
 /// Those of poll(2).

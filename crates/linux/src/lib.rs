@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls linerate makes, each behind a safe function.
 //!
-//! Calls that concern the calling thread alone say so. Every function may be called from any
-//! number of threads at once. Not included: anything that changes a setting of the system
-//! (interfaces are created only in the process's own namespaces), and functions of the standard
-//! library, except [`yield_now`].
+//! Calls that concern the calling thread alone say so. Every function may be called from any number
+//! of threads at once. Not included: anything that changes a system setting (interfaces are created
+//! only in the process's own namespaces), and functions of the standard library, except
+//! [`yield_now`].
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("linerate-linux uses Linux system calls; build it for a *-linux-* target");
@@ -49,7 +49,7 @@ pub use scheduler::{
 pub use system::{kernel_release, load_average, raise_open_files, search_path};
 pub use tracefs::private_tracefs;
 
-/// Error numbers, as in errno(3), of which some differ between architectures.
+/// Error numbers, as in errno(3); some differ between architectures.
 pub mod errno {
     pub use libc::{
         E2BIG, EACCES, EBUSY, ECHILD, EINVAL, EMFILE, ENFILE, ENODEV, ENOENT, ENOSPC, ENOSYS,

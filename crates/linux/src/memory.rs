@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory from the kernel: mapped, with the requested page size, and the limits of a process.
+//! Memory from the kernel: mappings, with the requested page size, and the memory limits of a
+//! process.
 
 use crate::Error;
 use std::fs::File;
@@ -7,8 +8,8 @@ use std::io::{Seek, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Bytes of private memory: zero, writable, backed by pages from the first touch on. Unmapped when
-/// dropped.
+/// A mapping of private memory: zeroed, writable, backed by pages from the first touch on. Unmapped
+/// when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -40,7 +41,7 @@ impl Mapping {
         }
     }
 
-    /// Its first byte, at the start of a page. The memory is valid while `self` is.
+    /// Address of its first byte, at the start of a page. The memory is valid while `self` is.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -59,14 +60,15 @@ impl Drop for Mapping {
     }
 }
 
-/// A file in memory, in no folder, that holds `content` and is read from its beginning. Each is
-/// another file, whatever its content; it is gone when nothing has it open or mapped any more.
+/// Creates a file in memory, in no folder, that holds `content` and is read from its beginning.
+/// Each call creates a separate file, whatever its content; the file is gone when nothing has it
+/// open or mapped any more.
 ///
 /// # Errors
 /// The process has too many files open, or there is no memory for the content.
 pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
     let advice = "close files or raise ulimit -n; free memory";
-    // SAFETY: the name is a constant that ends with a zero, and the flags are those of the call.
+    // SAFETY: the name is a NUL-terminated constant, and the flags are those of the call.
     let descriptor = unsafe { libc::memfd_create(c"linerate".as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
         return Err(Error::last("memfd_create", "linerate".into(), advice));
@@ -79,7 +81,7 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
     }
 }
 
-/// Asks for huge pages behind `bytes` bytes from `start`, a multiple of the page size. A refusal
+/// Requests huge pages for `bytes` bytes from `start`, a multiple of the page size. A refusal
 /// changes nothing but speed, and so may a grant: pages get their size at the first touch.
 ///
 /// # Errors
@@ -91,13 +93,13 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_HUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or do without if the kernel has no huge pages",
+            "align the range to pages, or continue without huge pages if the kernel has none",
         )),
     }
 }
 
 /// Requests small pages for `bytes` bytes from `start`, a multiple of the page size, even with
-/// transparent huge pages. Like [`advise_huge_pages`], before the first touch.
+/// transparent huge pages. As with [`advise_huge_pages`], call it before the first touch.
 ///
 /// # Errors
 /// `start` is not a multiple of the page size, or the kernel has no huge pages, so that all are
@@ -109,25 +111,25 @@ pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_NOHUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or do without if the kernel has no huge pages",
+            "align the range to pages, or continue without huge pages if the kernel has none",
         )),
     }
 }
 
-/// Bytes of the smallest page.
+/// Size of the smallest page in bytes.
 pub fn page_bytes() -> usize {
     // SAFETY: no memory is passed.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // POSIX demands an answer of at least 1; 4096 is what nearly every Linux would say.
+    // POSIX requires a value of at least 1; 4096 is what nearly every Linux system would report.
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
 /// Memory limit of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Bytes of its address space (`ulimit -v`); `None` without a limit.
+    /// Limit on its address space in bytes (`ulimit -v`); `None` without a limit.
     pub address_space: Option<u64>,
-    /// Bytes of its private memory (`ulimit -d`); `None` without a limit.
+    /// Limit on its private memory in bytes (`ulimit -d`); `None` without a limit.
     pub data: Option<u64>,
 }
 
@@ -190,7 +192,8 @@ mod tests {
         })
     }
 
-    /// Others map memory meanwhile, maybe where this was: so one of several must stay away.
+    /// Other threads map memory in the meantime, possibly where this mapping was, so one of several
+    /// must stay unmapped.
     #[test]
     fn a_mapping_is_there_until_it_is_dropped() {
         let is_gone = |_| {

@@ -2,9 +2,9 @@
 //! Sockets, interfaces and queueing disciplines of a network namespace, over netlink and ethtool.
 //!
 //! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's:
-//! they refer to it wherever they are used. No query needs a privilege once they are open. Replies
-//! of the kernel are decoded by pure functions that accept any bytes: truncated parts, or parts
-//! with a wrong length, are left out.
+//! they refer to it wherever they are used. Once they are open, no query needs privileges. Kernel
+//! replies are decoded by pure functions that accept any bytes: truncated parts, or parts with a
+//! wrong length, are left out.
 
 mod buffer;
 mod ethtool;
@@ -34,7 +34,7 @@ pub struct Network {
     control: OwnedFd,
 }
 
-/// Domain, type and protocol of the three sockets of a [`Network`], in its order.
+/// Domain, type and protocol of the three sockets of a [`Network`], in the order of its fields.
 const SOCKETS: [(i32, i32, i32); 3] = [
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_SOCK_DIAG),
     (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
@@ -42,11 +42,11 @@ const SOCKETS: [(i32, i32, i32); 3] = [
 ];
 
 impl Network {
-    /// Opens them in this program's own namespace.
+    /// Opens the sockets in this program's own namespace.
     ///
     /// # Errors
     ///
-    /// The kernel has no netlink, or forbids it.
+    /// The kernel does not have netlink, or forbids it.
     pub fn own() -> Result<Self, Error> {
         let [diag, route, control] = SOCKETS.map(|(domain, kind, protocol)| {
             // SAFETY: numbers only.
@@ -57,15 +57,16 @@ impl Network {
                 true => Err(Error::last(
                     "socket",
                     format!("domain {domain}, protocol {protocol}"),
-                    "allow netlink sockets in the sandbox this runs in",
+                    "allow netlink sockets in this sandbox",
                 )),
             }
         });
         Self::new(diag?, route?, control?)
     }
 
-    /// The namespace of another process: a child enters it, opens the sockets, hands them over and
-    /// ends. Takes the right to enter: root, or a user namespace of the same user.
+    /// Opens the sockets in the namespace of another process: a child enters it, opens the sockets,
+    /// hands them over and exits. Requires permission to enter: root, or a user namespace of the
+    /// same user.
     ///
     /// # Errors
     /// The process is gone, or its namespaces may not be entered.
@@ -81,7 +82,7 @@ impl Network {
     }
 }
 
-/// Reads a 32-bit number of a message in host byte order.
+/// Reads a 32-bit number in host byte order from a message.
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output as the program was given it.
+//! Standard output as the program inherited it.
 //!
-//! Before `main`, the standard library opens /dev/null in the place of a closed stdin, stdout or
-//! stderr, so that no file that is opened later is written to by mistake; and it treats writes to
-//! an unwritable stdout (EBADF) as successful. Both hide a lost result. The program therefore
-//! checks by itself, before the library does, and writes to the descriptor as to any file.
+//! Before `main`, the standard library opens /dev/null in place of a closed stdin, stdout or
+//! stderr, so that a file opened later is not written to by mistake; it also treats writes to an
+//! unwritable stdout (EBADF) as successful. Both hide the loss of the result. The program therefore
+//! does its own check before the library runs, and writes to the descriptor as to any file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,29 +13,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// Sound: the C library calls what this section points to, in the only thread there is, before
-// `main`, with arguments that a C function may leave alone; `look` needs nothing that is set up
-// later.
+// Sound: the C library calls the functions in this section before `main`, in the only thread, with
+// arguments that a C function may ignore; `look` needs nothing that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: the call reads the flags of a descriptor, or says that there is none.
+    // SAFETY: the call reads a descriptor's flags, or fails if it is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    // Relaxed: nothing else runs yet.
+    // Relaxed: no other thread runs yet.
     WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether standard output was open when the program began; `>&-` of a shell closes it.
+/// Whether standard output was open when the program began; the shell's `>&-` closes it.
 pub fn stdout_was_open() -> bool {
     !WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Writes all of `bytes` to standard output, past the buffer of [`std::io::stdout`].
+/// Writes all of `bytes` to standard output, bypassing the buffer of [`std::io::stdout`].
 ///
 /// # Errors
-/// Those of write(2); EBADF where standard output was closed when the program began.
+/// Those of write(2); EBADF if standard output was closed when the program began.
 pub fn write_to_stdout(bytes: &[u8]) -> io::Result<()> {
     if !stdout_was_open() {
         return Err(io::Error::from_raw_os_error(libc::EBADF));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of the kernel: perf_event_open(2), and operations on its descriptors.
+//! Kernel counters: perf_event_open(2), and operations on its descriptors.
 //!
 //! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
-//! so that all are read in the same way. Not here: sampling (`sample`), and the meaning of events
+//! so that all are read in the same way. Not here: sampling (`sample`) and the meaning of events
 //! (`counters`).
 
 use std::fmt;
@@ -12,13 +12,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// Event selector of the kernel: `type` and the three `config` words of `perf_event_attr`.
+/// The kernel's event selector: `type` and the three `config` words in `perf_event_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// `PERF_TYPE_*`, or the number in the file `type` of a unit under
-    /// /sys/bus/event_source/devices.
+    /// `PERF_TYPE_*`, or the number in a unit's `type` file under /sys/bus/event_source/devices.
     pub kind: u32,
-    /// The event number, in the numbering of this type.
+    /// The event number within this type.
     pub config: u64,
     /// Additional configuration, if the type uses it.
     pub config1: u64,
@@ -27,7 +26,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// An event without extra words.
+    /// Selects an event without additional configuration.
     pub const fn new(kind: u32, config: u64) -> Self {
         Self { kind, config, config1: 0, config2: 0 }
     }
@@ -35,13 +34,13 @@ impl Selector {
 
 /// `PERF_TYPE_HARDWARE`: the kernel's generalised hardware events.
 pub const HARDWARE: u32 = 0;
-/// `PERF_TYPE_SOFTWARE`: software events of the kernel.
+/// `PERF_TYPE_SOFTWARE`: the kernel's software events.
 pub const SOFTWARE: u32 = 1;
 /// `PERF_TYPE_TRACEPOINT`: tracepoints.
 pub const TRACEPOINT: u32 = 2;
 /// `PERF_TYPE_HW_CACHE`: the kernel's generalised cache events.
 pub const HW_CACHE: u32 = 3;
-/// `PERF_TYPE_RAW`: event codes of the processor.
+/// `PERF_TYPE_RAW`: the processor's own event codes.
 pub const RAW: u32 = 4;
 
 /// Options for counting.
@@ -66,7 +65,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Both modes, not inherited, disabled.
+    /// Counts both modes; not inherited, disabled.
     pub const fn new(selector: Selector) -> Self {
         Self {
             selector,
@@ -80,7 +79,7 @@ impl Request {
         }
     }
 
-    /// The bits in the order of `perf_event_attr`, the first lowest.
+    /// Returns the bits in the order of `perf_event_attr`, lowest first.
     fn flags(&self) -> u64 {
         let bits = [
             (self.disabled, 0),
@@ -94,7 +93,7 @@ impl Request {
         bit_fields(&bits)
     }
 
-    /// The attributes for counting without samples.
+    /// Returns the attributes for counting without sampling.
     pub(crate) fn attributes(&self) -> Attributes {
         Attributes {
             kind: self.selector.kind,
@@ -109,14 +108,14 @@ impl Request {
     }
 }
 
-/// Bits of `perf_event_attr`, each with its number as C counts bit-fields.
+/// Packs bits of `perf_event_attr`, each given with its number in C's bit-field order.
 pub(crate) fn bit_fields(bits: &[(bool, u32)]) -> u64 {
     let flags = bits.iter().fold(0, |flags, &(set, bit)| flags | u64::from(set) << bit);
-    // C lays bit-fields out from the most significant bit on big-endian machines.
+    // On big-endian machines, C lays bit-fields out from the most significant bit.
     if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
 }
 
-/// The target of counting.
+/// What to count events for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The calling thread, on any CPU.
@@ -127,7 +126,7 @@ pub enum Target {
     Cpu(u32),
 }
 
-/// The kernel refused an event. `counters` determines the reason.
+/// The error when the kernel refuses an event. `counters` determines the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenError {
     /// The error number, as in errno(3).
@@ -142,7 +141,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The start of `perf_event_attr`, in the size of its version 3 (Linux 3.7): the kernel takes later
+/// The start of `perf_event_attr`, up to the size of version 3 (Linux 3.7): the kernel treats later
 /// fields as 0.
 #[repr(C)]
 #[derive(Default)]
@@ -154,7 +153,7 @@ pub(crate) struct Attributes {
     pub(crate) sample_type: u64,
     read_format: u64,
     pub(crate) flags: u64,
-    /// Bytes where `flags` has the bit `watermark`.
+    /// In bytes if the `watermark` bit is set in `flags`.
     pub(crate) wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
@@ -177,17 +176,17 @@ pub struct Event {
     file: OwnedFd,
 }
 
-/// Opens an event. With a `leader`, it joins that event's group: the group is scheduled on the
-/// counters completely or not at all, and starts and stops with its leader if the member itself is
-/// enabled. Descriptors are closed on exec.
+/// Opens an event. With a `leader`, the event joins the leader's group: a group is scheduled onto
+/// the counters as a whole or not at all, and a member that is itself enabled starts and stops with
+/// its leader. Descriptors are closed on exec.
 ///
 /// # Errors
-/// [`OpenError`] with the kernel's number.
+/// [`OpenError`] with the kernel's error number.
 pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result<Event, OpenError> {
     open_with(&request.attributes(), target, leader)
 }
 
-/// As [`open`], with any attributes.
+/// Like [`open`], but with any attributes.
 pub(crate) fn open_with(
     attributes: &Attributes,
     target: Target,
@@ -201,7 +200,7 @@ pub(crate) fn open_with(
     open_at(attributes, at, leader)
 }
 
-/// As [`open_with`], with thread and CPU numbers; -1 for any.
+/// Like [`open_with`], but with thread and CPU numbers; -1 for any.
 pub(crate) fn open_at(
     attributes: &Attributes,
     (thread, cpu): (libc::pid_t, libc::c_int),
@@ -210,7 +209,7 @@ pub(crate) fn open_at(
     let leader = leader.map_or(-1, |event| event.file.as_raw_fd());
     let close_on_exec: libc::c_ulong = 8;
     let number = loop {
-        // SAFETY: `attributes` is valid for reading, as long as it says, during the call.
+        // SAFETY: `attributes` is readable during the call for the length that it states.
         let number = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -224,33 +223,34 @@ pub(crate) fn open_at(
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
         match number {
             0.. => break number,
-            // A signal arrived while the target was just calling execve(2).
+            // A signal arrived while the target was in execve(2).
             _ if errno == libc::EINTR => {}
             _ => return Err(OpenError { errno }),
         }
     };
-    // SAFETY: the kernel has just opened this descriptor, and no other code knows it.
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
     Ok(Event { file })
 }
 
-/// Maximum number of events in one read: more than any processor counts at the same time, including
-/// software events.
+/// Maximum number of events in one read: more than any processor counts simultaneously, software
+/// events included.
 pub const GROUP_MAX: usize = 32;
 
-/// The counts of a group at one moment, since it was opened.
+/// The counts of a group at one moment, accumulated since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Time the group was enabled and its target ran, in ns.
+    /// Time during which the group was enabled and its target ran, in ns.
     pub enabled_ns: u64,
-    /// Time the group was on the counters, in ns; less than `enabled_ns` if it was multiplexed.
+    /// Time during which the group was on the counters, in ns; less than `enabled_ns` if it was
+    /// multiplexed.
     pub running_ns: u64,
     len: usize,
     values: [u64; GROUP_MAX],
 }
 
 impl Reading {
-    /// The counts: the leader's, then the members' in the order in which they joined.
+    /// Returns the counts: the leader's, then the members' in the order in which they joined.
     pub fn values(&self) -> &[u64] {
         &self.values[..self.len]
     }
@@ -264,19 +264,19 @@ const HAS_WIDE_DIRECTIONS: bool = cfg!(any(
     target_arch = "mips64"
 ));
 
-/// The number of an ioctl without argument in memory of perf events: `_IO('$', n)`.
+/// The number of a perf-event ioctl without an argument in memory: `_IO('$', n)`.
 pub(crate) const fn request_number(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 1 << 29 } else { 0 };
     direction | 0x24 << 8 | n
 }
 
-/// The number of an ioctl that reads memory through a pointer: `_IOW('$', n, char *)`.
+/// The number of a perf-event ioctl that reads memory through a pointer: `_IOW('$', n, char *)`.
 pub(crate) const fn request_with_pointer(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
     direction | (size_of::<usize>() as u64) << 16 | 0x24 << 8 | n
 }
 
-/// The number of an ioctl that reads a 64-bit number: `_IOW('$', n, __u64)`.
+/// The number of a perf-event ioctl that reads a 64-bit number: `_IOW('$', n, __u64)`.
 pub(crate) const fn request_with_number(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
     direction | 8 << 16 | 0x24 << 8 | n
@@ -284,7 +284,7 @@ pub(crate) const fn request_with_number(n: u64) -> u64 {
 
 const ENABLE: u64 = request_number(0);
 const DISABLE: u64 = request_number(1);
-/// Applies an ioctl to every member of the leader's group.
+/// Flag that applies an ioctl to every member of the leader's group.
 const WHOLE_GROUP: libc::c_ulong = 1;
 
 impl AsFd for Event {
@@ -294,15 +294,15 @@ impl AsFd for Event {
 }
 
 impl Event {
-    /// Reads the whole group of this leader, or this event alone if no other joined it. One system
-    /// call. Includes children that inherited the events.
+    /// Reads this leader's whole group, or this event alone if no other has joined it, in one
+    /// system call. Includes counts from children that inherited the events.
     ///
     /// # Errors
-    /// More than [`GROUP_MAX`] members, or the error of read(2); a pinned event that lost its
+    /// More than [`GROUP_MAX`] members, or the error from read(2); a pinned event that has lost its
     /// counter reads as end of file.
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
-        // SAFETY: `words` is valid for writing, as long as is said, during the call.
+        // SAFETY: `words` is writable during the call for the length passed.
         let bytes = unsafe {
             libc::read(self.file.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words))
         };
@@ -319,7 +319,7 @@ impl Event {
         Ok(Reading { enabled_ns: words[1], running_ns: words[2], len, values })
     }
 
-    /// Starts the group of this leader.
+    /// Starts this leader's group.
     ///
     /// # Errors
     /// The error of ioctl(2).
@@ -327,7 +327,7 @@ impl Event {
         self.control(ENABLE)
     }
 
-    /// Stops the group of this leader; its counts stay.
+    /// Stops this leader's group; its counts are kept.
     ///
     /// # Errors
     /// The error of ioctl(2).
@@ -336,20 +336,21 @@ impl Event {
     }
 
     fn control(&self, request: u64) -> io::Result<()> {
-        // SAFETY: these requests take a number and touch no memory of this process.
+        // SAFETY: these requests take a number and do not touch this process's memory.
         let status =
             unsafe { libc::ioctl(self.file.as_raw_fd(), request as libc::Ioctl, WHOLE_GROUP) };
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Maps the page that the kernel keeps for this event, for reading it without a system call.
+    /// Maps the page that the kernel maintains for this event, so that it can be read without a
+    /// system call.
     ///
     /// # Errors
     /// The error of mmap(2).
     pub fn map(&self) -> io::Result<Page> {
-        // SAFETY: a question without memory.
+        // SAFETY: the query involves no memory.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        // SAFETY: a new mapping, wherever the kernel has room, takes nothing from anybody.
+        // SAFETY: a new mapping at an address chosen by the kernel replaces no existing one.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -368,7 +369,7 @@ impl Event {
     }
 }
 
-/// The fields of `perf_event_mmap_page` that a reader needs, as found; consistent only if
+/// The fields of `perf_event_mmap_page` that a reader needs, as read; consistent only if
 /// [`Page::sequence`] was the same before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
@@ -376,7 +377,7 @@ pub struct PageFields {
     pub index: u32,
     /// Offset to add to the counter value.
     pub offset: i64,
-    /// Like in [`Reading`], up to the last time the event was scheduled on a counter.
+    /// As in [`Reading`], up to the last time the event was scheduled onto a counter.
     pub enabled_ns: u64,
     /// Like in [`Reading`].
     pub running_ns: u64,
@@ -384,7 +385,7 @@ pub struct PageFields {
     pub can_read_counter: bool,
     /// Whether the `time` fields below are valid.
     pub can_read_time: bool,
-    /// Whether the timestamp counter is short and `time_cycles`, `time_mask` extend it.
+    /// Whether the timestamp counter is short, so that `time_cycles` and `time_mask` extend it.
     pub is_time_short: bool,
     /// Width of the counter in bits.
     pub width: u16,
@@ -400,7 +401,7 @@ pub struct PageFields {
     pub time_mask: u64,
 }
 
-/// The mmap page of an event. Only the counted thread may read its counter: elsewhere the values
+/// An event's mmap page. Only the counted thread may read the counter: in other threads the values
 /// are meaningless.
 #[derive(Debug)]
 pub struct Page {
@@ -408,7 +409,7 @@ pub struct Page {
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and is only read.
+// SAFETY: the mapping belongs to the process rather than to a thread, and is only read.
 unsafe impl Send for Page {}
 // SAFETY: as above.
 unsafe impl Sync for Page {}
@@ -417,15 +418,15 @@ impl Page {
     /// Reads a field of `perf_event_mmap_page`.
     #[inline]
     fn field<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: all offsets below are within the page's first 96 bytes and are aligned as their
-        // types are; the kernel may write at any time, hence volatile.
+        // SAFETY: all offsets below are within the page's first 96 bytes and suitably aligned for
+        // their types; the kernel may write at any time, hence the volatile read.
         unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
     }
 
-    /// The kernel's count of its changes to the page: odd or changed means to read again. Reads
-    /// between two calls stay between them, for the counted thread: the kernel changes the page on
-    /// the processor that runs this thread, so program order is sufficient, and no fences, which
-    /// would cost more than everything else, are used.
+    /// Returns the kernel's count of its changes to the page: if it is odd or has changed, read
+    /// again. For the counted thread, reads between two calls stay between them: the kernel changes
+    /// the page on the processor that runs this thread, so program order suffices, and no fences
+    /// are used, which would cost more than everything else.
     #[inline]
     pub fn sequence(&self) -> u32 {
         compiler_fence(Ordering::SeqCst);
@@ -434,7 +435,7 @@ impl Page {
         sequence
     }
 
-    /// The fields, between two calls of [`Page::sequence`].
+    /// Reads the fields; to be called between two calls of [`Page::sequence`].
     #[inline]
     pub fn fields(&self) -> PageFields {
         let bits: u64 = self.field(40);
@@ -459,7 +460,8 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `Event::map` with this length, and ends with `self`.
+        // SAFETY: the mapping was created by `Event::map` with this length, and nothing uses it
+        // after `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

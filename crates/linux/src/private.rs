@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Private namespaces: the rest of the system does not see what is set up in them, and they
+//! Private namespaces: whatever is set up in them is invisible to the rest of the system, and they
 //! disappear with their last process.
 
 use crate::Error;
@@ -7,26 +7,27 @@ use std::fs;
 
 const ADVICE: &str = "run as root, or allow user namespaces on this system";
 
-/// Moves the calling process into a new user namespace, as its root, and into a network namespace
-/// that belongs to it. Needs no privilege if the system permits it; the process must be
+/// Moves the calling process into a new user namespace, as root there, and into a network namespace
+/// owned by it. Needs no privilege if the system allows user namespaces; the process must be
 /// single-threaded.
 ///
 /// # Errors
-/// The system refuses user namespaces, or has too many of them.
+/// The system refuses user namespaces, or there are too many of them.
 pub fn enter_private_network() -> Result<(), Error> {
     // SAFETY: numbers only.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET, "user and network namespace")?;
-    // Without root one may map one's own numbers only, and groups after giving up setgroups(2).
+    // Without root, a process may map only its own IDs, and its group only after giving up
+    // setgroups(2).
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("0 {user} 1"))?;
     write("/proc/self/gid_map", &format!("0 {group} 1"))
 }
 
-/// Moves the calling thread into a new network namespace that belongs to its user namespace.
+/// Moves the calling thread into a new network namespace owned by its user namespace.
 ///
 /// # Errors
-/// The thread is not root in its user namespace, or there are too many of them.
+/// The thread is not root in its user namespace, or there are too many network namespaces.
 pub fn enter_new_network() -> Result<(), Error> {
     unshare(libc::CLONE_NEWNET, "network namespace")
 }

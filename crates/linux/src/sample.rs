@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples of perf events: the ring that the kernel writes them to, and what they say.
+//! Perf event samples: the ring that the kernel writes them to, and what they contain.
 //!
-//! Every sample has the same fields: instruction address, process, thread, time, CPU and, where
-//! asked for, the call chain, the raw record of a tracepoint or the registers of user mode.
+//! Every sample has the same fields: instruction address, process, thread, time, CPU and, if
+//! requested, the call chain, the raw record of a tracepoint or the user-mode registers.
 
 mod processes;
 
@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Options for sampling an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Events from one sample to the next: nanoseconds for the clocks.
+    /// Events from one sample to the next; nanoseconds for clock events.
     pub period: u64,
-    /// Fields that samples carry.
+    /// Optional fields that samples carry.
     pub fields: Fields,
     /// Whether idle CPUs are excluded.
     pub skips_idle: bool,
@@ -32,11 +32,12 @@ pub struct Sampling {
 /// Optional fields of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// The raw record of a tracepoint.
+    /// Whether to include the tracepoint's raw record.
     pub is_raw: bool,
-    /// The registers of user mode; x86-64 only, elsewhere the kernel refuses it.
+    /// Whether to include the user-mode registers; x86-64 only: elsewhere the kernel refuses the
+    /// event.
     pub has_registers: bool,
-    /// The call chain, by frame pointers in user mode.
+    /// Whether to include the call chain, which in user mode follows frame pointers.
     pub has_chain: bool,
     /// Bytes of the user stack to copy, from the stack pointer on: a multiple of 8, or 0 for none.
     pub stack_bytes: u32,
@@ -53,13 +54,13 @@ impl Fields {
 /// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// One sample per this number of events: nanoseconds for the clocks.
+    /// One sample per this number of events; nanoseconds for clock events.
     Events(u64),
     /// Samples per second of running time; the kernel adapts the period.
     PerSecond(u64),
 }
 
-/// Registers of a sample in user mode: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
+/// User-mode registers in a sample: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
 pub type Registers = [u64; 16];
 
 /// `PERF_REG_X86_*`: the first eight, the instruction pointer, and 16 to 23; flags and segments are
@@ -80,11 +81,11 @@ const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
 const USER_REGISTERS: u64 = 1 << 12;
 const USER_STACK: u64 = 0x2000;
-/// Number of the bit `exclude_idle` of `perf_event_attr`.
+/// Bit number of `exclude_idle` in `perf_event_attr`.
 const EXCLUDE_IDLE: u32 = 7;
-/// Number of the bit `watermark` of `perf_event_attr`.
+/// Bit number of `watermark` in `perf_event_attr`.
 const WATERMARK: u32 = 14;
-/// Numbers of the bits `mmap`, `comm`, `freq`, `task`, `sample_id_all`, `mmap2` and `comm_exec`.
+/// Bit numbers of `mmap`, `comm`, `freq`, `task`, `sample_id_all`, `mmap2` and `comm_exec`.
 const MMAP: u32 = 8;
 const COMM: u32 = 9;
 const FREQUENCY: u32 = 10;
@@ -93,7 +94,7 @@ const SAMPLE_ID_ALL: u32 = 18;
 const MMAP2: u32 = 23;
 const COMM_EXEC: u32 = 24;
 
-/// Opens a sampled event. It has no ring yet: [`Ring::map`], or [`Event::write_to`].
+/// Opens a sampled event. It has no ring yet; use [`Ring::map`] or [`Event::write_to`].
 ///
 /// # Errors
 /// As [`perf::open`].
@@ -101,7 +102,8 @@ pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Ev
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
     choose_fields(&mut attributes, sampling.fields);
-    // No reader waits for the ring: wake up when it is full, which hardly ever happens.
+    // No reader sleeps on the ring, so request a wake-up only when it is full, which hardly ever
+    // happens.
     attributes.flags |= bit_fields(&[(true, WATERMARK), (sampling.skips_idle, EXCLUDE_IDLE)]);
     attributes.wakeup_events = i32::MAX as u32;
     perf::open_with(&attributes, target, None)
@@ -168,7 +170,7 @@ impl Event {
     /// Redirects the samples of this event to the ring of another event on the same CPU.
     ///
     /// # Errors
-    /// The error of ioctl(2): EINVAL for an event of another CPU.
+    /// The error of ioctl(2): EINVAL for an event on another CPU.
     pub fn write_to(&self, owner: &Self) -> io::Result<()> {
         let (event, owner) = (self.as_fd().as_raw_fd(), owner.as_fd().as_raw_fd());
         // SAFETY: this request takes a descriptor, which `owner` keeps open during the call.
@@ -176,26 +178,26 @@ impl Event {
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Sets a filter of a tracepoint on its fields: `reason == 6`, `id == 1`.
+    /// Sets a filter on a tracepoint's fields, such as `reason == 6` or `id == 1`.
     ///
     /// # Errors
     /// The error of ioctl(2): EINVAL for a field that the tracepoint does not have.
     pub fn filter(&self, filter: &CStr) -> io::Result<()> {
         let event = self.as_fd().as_raw_fd();
-        // SAFETY: the kernel reads the text, which ends with a zero, during the call.
+        // SAFETY: the kernel reads the NUL-terminated text during the call.
         let status = unsafe { libc::ioctl(event, SET_FILTER as libc::Ioctl, filter.as_ptr()) };
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 
-/// An entry of a ring.
+/// An entry in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A sample.
     Sample(Sample<'a>),
     /// Number of records that were not written because the ring was full.
     Lost(u64),
-    /// The kernel throttled sampling for the rest of a tick.
+    /// The kernel throttled sampling for the rest of a timer tick.
     Throttled,
     /// A process event.
     Process(Change<'a>),
@@ -208,7 +210,7 @@ pub enum Record<'a> {
 pub struct Sample<'a> {
     /// Instruction address.
     pub ip: u64,
-    /// Whether it is in the kernel.
+    /// Whether `ip` is in the kernel.
     pub is_kernel: bool,
     /// Process ID.
     pub pid: u32,
@@ -220,8 +222,8 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// Tracepoint record; empty if not requested.
     pub raw: &'a [u8],
-    /// User-mode registers, if requested and the thread is a 64-bit one. For a sample in the
-    /// kernel, they are those at kernel entry.
+    /// User-mode registers, if requested and the thread is 64-bit. For a sample in the kernel, they
+    /// are as they were at kernel entry.
     pub registers: Option<Registers>,
     /// User-mode instruction pointer, if there are registers.
     pub user_ip: u64,
@@ -232,14 +234,14 @@ pub struct Sample<'a> {
     chain: &'a [u8],
 }
 
-/// Words of a call chain from this value on are context markers, not addresses.
+/// Words in a call chain from this value up are context markers, not addresses.
 const CONTEXTS: u64 = -4095_i64 as u64;
 /// `PERF_CONTEXT_KERNEL`.
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 
 impl Sample<'_> {
-    /// The call chain, innermost first: each address with whether it is in the kernel. All but the
-    /// first are return addresses.
+    /// Iterates over the call chain, innermost first: each address, and whether it is in the
+    /// kernel. All but the first are return addresses.
     pub fn chain(&self) -> impl Iterator<Item = (u64, bool)> {
         let words = self.chain.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
         let mut is_kernel = self.is_kernel;
@@ -257,12 +259,12 @@ const LOST: u32 = 2;
 const THROTTLE: u32 = 5;
 const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
-/// `PERF_RECORD_MISC_CPUMODE_MASK`, and the mode of the kernel in it.
+/// `PERF_RECORD_MISC_CPUMODE_MASK`, and its value for kernel mode.
 const MODE_MASK: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 
-/// The records in `bytes`, in order. Ends at the first record with an invalid length; a truncated
-/// sample is [`Record::Other`].
+/// Iterates over the records in `bytes`, in order. Ends at the first record with an invalid length;
+/// a truncated sample becomes [`Record::Other`].
 pub fn records(bytes: &[u8], fields: Fields) -> impl Iterator<Item = Record<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -365,7 +367,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
 }
 
-/// A ring that the kernel writes the samples of an event to. A full ring keeps its content: later
+/// The ring to which the kernel writes an event's samples. A full ring keeps its contents: further
 /// samples are counted as [`Record::Lost`].
 #[derive(Debug)]
 pub struct Ring {
@@ -374,11 +376,11 @@ pub struct Ring {
     data_offset: usize,
     data_bytes: usize,
     fields: Fields,
-    /// The last record read, in contiguous memory.
+    /// The records read last, in contiguous memory.
     copy: Vec<u8>,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread.
+// SAFETY: the mapping belongs to the process rather than to a thread.
 unsafe impl Send for Ring {}
 
 /// Offsets in `perf_event_mmap_page`.
@@ -386,8 +388,9 @@ const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 
 impl Ring {
-    /// Gives `event` a ring of `pages` pages, a power of two. `fields` as it was opened. The memory
-    /// is locked, and counts against kernel.perf_event_mlock_kb where the user has no privileges.
+    /// Gives `event` a ring of `pages` pages, a power of two. `fields` must be those the event was
+    /// opened with. The memory is locked, and counts against kernel.perf_event_mlock_kb for
+    /// unprivileged users.
     ///
     /// # Errors
     /// The error of mmap(2): EPERM if no more memory may be locked.
@@ -397,7 +400,7 @@ impl Ring {
         let bytes = page + data_bytes;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let file = event.as_fd().as_raw_fd();
-        // SAFETY: a new mapping, wherever the kernel has room, takes nothing from anybody.
+        // SAFETY: a new mapping at an address chosen by the kernel replaces no existing one.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, 0)
         };
@@ -409,35 +412,35 @@ impl Ring {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both positions are aligned words within the first page of the mapping, which is
-        // valid as long as `self`.
+        // SAFETY: both positions are aligned words in the first page of the mapping, which is valid
+        // as long as `self` is.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
 
     /// Reads everything the kernel has written since the last call.
     pub fn drain(&mut self, each: impl FnMut(Record<'_>)) {
-        // Pairs with the kernel's store of the head after it has written the records.
+        // Pairs with the kernel's store to the head after it has written the records.
         let head = self.position(DATA_HEAD).load(Ordering::Acquire);
-        // This side alone writes the tail.
+        // Only this side writes the tail.
         let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
         self.copy.clear();
         for (from, bytes) in pieces(tail, head, self.data_bytes) {
-            // SAFETY: the kernel writes nothing between tail and head, `pieces` keeps within the
-            // data.
+            // SAFETY: the kernel writes nothing between tail and head, and `pieces` stays within
+            // the data.
             let piece = unsafe {
                 let data = self.start.as_ptr().add(self.data_offset);
                 std::slice::from_raw_parts(data.add(from), bytes)
             };
             self.copy.extend_from_slice(piece);
         }
-        // Pairs with the kernel's load of the tail before it writes there again.
+        // Pairs with the kernel's load of the tail before it overwrites the records.
         self.position(DATA_TAIL).store(head, Ordering::Release);
         records(&self.copy, self.fields).for_each(each);
     }
 }
 
-/// Location in a ring of `size` bytes, a power of two, of the bytes from position `tail` to `head`:
-/// one piece, or two if they wrap around. Empty if the distance exceeds the ring.
+/// Locates the bytes from position `tail` to `head` in a ring of `size` bytes, a power of two: one
+/// piece, or two if they wrap around. Empty if the distance exceeds the ring size.
 fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
     let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
     if length > size {
@@ -450,7 +453,8 @@ fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `Ring::map` with this length, and ends with `self`.
+        // SAFETY: the mapping was created by `Ring::map` with this length, and nothing uses it
+        // after `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -4,8 +4,8 @@
 use crate::Error;
 use std::mem::MaybeUninit;
 
-/// Number of involuntary context switches of the calling thread since it began. Costs a system
-/// call.
+/// Returns the number of involuntary context switches of the calling thread since it began. Costs a
+/// system call.
 ///
 /// # Panics
 /// If a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD exists since
@@ -14,9 +14,9 @@ pub fn involuntary_switches() -> u64 {
     usage().ru_nivcsw as u64
 }
 
-/// Number of context switches of the calling thread since it began, voluntary or not. While it does
-/// not change, the thread stays on its processor, and only the kernel shares it. Costs a system
-/// call.
+/// Returns the number of context switches of the calling thread since it began, voluntary or not.
+/// While this number does not change, the thread stays on its processor and shares it only with the
+/// kernel. Costs a system call.
 ///
 /// # Panics
 /// As [`involuntary_switches`].
@@ -27,67 +27,68 @@ pub fn switches() -> u64 {
 
 fn usage() -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: `usage` is valid for writing during the call.
+    // SAFETY: `usage` is writable during the call.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     assert!(status == 0, "getrusage(RUSAGE_THREAD): {}", std::io::Error::last_os_error());
-    // SAFETY: getrusage(2) fills all of it when it returns 0, as it just did.
+    // SAFETY: getrusage(2) fills all of `usage` when it returns 0, as it just did.
     unsafe { usage.assume_init() }
 }
 
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
-/// Nanoseconds the calling thread was ready to run but waited for a processor, since it began.
-/// Opens a file of /proc: some microseconds.
+/// Returns the nanoseconds that the calling thread has spent ready to run but waiting for a
+/// processor since it began. Opens a file in /proc, which takes a few microseconds.
 ///
 /// # Errors
-/// The kernel does not keep the account: built without it, or switched off.
+/// The kernel does not account run delay: the feature is not built in, or is switched off.
 pub fn run_delay_ns() -> Result<u64, Error> {
     let read = std::fs::read_to_string(SCHEDSTAT).map_err(|error| error.to_string());
     read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned)).map_err(|reason| {
-        let advice = "do without it, or boot a kernel with CONFIG_SCHEDSTATS";
+        let advice = "continue without it, or boot a kernel with CONFIG_SCHEDSTATS";
         Error::File { path: SCHEDSTAT, reason, advice }
     })
 }
 
-/// The second of the three numbers: time on the processor, run delay, times put on a processor.
-/// Without accounting the kernel prints zeros; a running reader was scheduled at least once, so a
-/// third number of 0 means that there is no accounting.
+/// Returns the second of the three numbers: time on a CPU, run delay, and number of times scheduled
+/// onto a CPU. Without accounting the kernel prints zeros; a running reader has been scheduled at
+/// least once, so a third number of 0 means that there is no accounting.
 fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
-        [_, _, 0] => Err("all zero: the kernel keeps no account of run delay"),
+        [_, _, 0] => Err("all zeros: the kernel does not account run delay"),
         [_, delay, _] => Ok(delay),
-        _ => Err("not three numbers"),
+        _ => Err("expected three numbers"),
     }
 }
 
-/// Lets the calling thread, and no other, run only when no normal thread wants its CPU from now on
-/// (SCHED_IDLE). Takes no privilege.
+/// From now on, lets the calling thread, and no other, run only when no normal thread wants its CPU
+/// (SCHED_IDLE). Needs no privilege.
 ///
 /// # Errors
 /// The kernel refuses (a seccomp filter).
 pub fn run_only_when_idle() -> Result<(), Error> {
-    // SAFETY: all fields are numbers, and zero is one.
+    // SAFETY: all fields are numbers, for which zero is valid.
     let parameters: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: `parameters` can be read during the call; 0 is the calling thread.
+    // SAFETY: `parameters` is readable during the call; 0 means the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
         0 => Ok(()),
         _ => {
-            let advice = "allow sched_setscheduler in the sandbox this runs in";
+            let advice = "allow sched_setscheduler in this sandbox";
             Err(Error::last("sched_setscheduler", "SCHED_IDLE".to_owned(), advice))
         }
     }
 }
 
-/// Offers the processor to other threads that are ready to run on it; returns at once when there
-/// are none.
+/// Yields the processor to other threads that are ready to run on it; returns at once if there are
+/// none.
 pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// The kernel's number of the calling thread: unique in the system while the thread lives.
+/// Returns the kernel's ID of the calling thread, which is unique in the system while the thread
+/// lives.
 pub fn thread_id() -> u32 {
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the call has no arguments and touches no memory.
     let id = unsafe { libc::gettid() };
     id as u32
 }
@@ -112,7 +113,7 @@ mod tests {
         let seen = threads.map(|t| t.join().unwrap());
         assert!(seen.iter().map(|s| s.0).sum::<u64>() > 0, "{seen:?}");
         for (_, delay) in seen {
-            // Absent is an answer too, where the kernel keeps no account.
+            // An error is valid too, where the kernel does not account run delay.
             assert!(delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000), "{delay:?}");
         }
     }

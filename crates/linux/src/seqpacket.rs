@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries a program over its UNIX socket, of messages (SOCK_SEQPACKET) or a byte stream, with a
+//! Queries a program over its UNIX socket, message-based (SOCK_SEQPACKET) or a byte stream, with a
 //! deadline.
 
 use crate::Error;
@@ -17,12 +17,12 @@ pub struct Seqpacket {
     path: String,
 }
 
-const ADVICE: &str = "check whether the program is stopped or hangs";
+const ADVICE: &str = "check whether the program is stopped or hung";
 
-/// Connects to a UNIX stream socket. Connecting, and each read and write, takes `deadline` at most.
+/// Connects to a UNIX stream socket. Connecting and each read or write take at most `deadline`.
 ///
 /// # Errors
-/// There is no such socket, it may not be used, or the program does not take the connection.
+/// There is no such socket, access to it is denied, or the program does not accept the connection.
 pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Error> {
     connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
 }
@@ -31,7 +31,7 @@ pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Err
 fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |call| Error::last(call, name.clone(), ADVICE);
-    // SAFETY: all fields are numbers, and zero is one.
+    // SAFETY: all fields are numbers, for which zero is valid.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     let bytes = path.as_os_str().as_bytes();
@@ -48,14 +48,14 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
     if number < 0 {
         return Err(failed("socket"));
     }
-    // SAFETY: the kernel has just opened it, and no other code knows it.
+    // SAFETY: the kernel has just opened it, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let timeout = libc::timeval {
         tv_sec: deadline.as_secs() as libc::time_t,
         tv_usec: deadline.subsec_micros() as libc::suseconds_t,
     };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-        // SAFETY: the option's value is a `timeval` that is valid during the call.
+        // SAFETY: the option value is a `timeval` that is valid during the call.
         let status = unsafe {
             libc::setsockopt(
                 number,
@@ -70,7 +70,7 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
         }
     }
     let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: `address` is valid during the call and as long as is said.
+    // SAFETY: `address` is valid during the call and has the length passed.
     if unsafe { libc::connect(number, (&raw const address).cast(), length) } < 0 {
         return Err(failed("connect"));
     }
@@ -78,10 +78,11 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
 }
 
 impl Seqpacket {
-    /// Connects. Connecting, sending and receiving take `deadline` at most, each.
+    /// Connects to a UNIX socket. Connecting, sending and receiving each take at most `deadline`.
     ///
     /// # Errors
-    /// The socket does not exist or may not be used, or the program does not accept the connection.
+    /// The socket does not exist, access to it is denied, or the program does not accept the
+    /// connection.
     pub fn connect(path: &Path, deadline: Duration) -> Result<Self, Error> {
         let socket = connect(path, libc::SOCK_SEQPACKET, deadline)?;
         Ok(Self { socket, path: path.display().to_string() })
@@ -90,7 +91,7 @@ impl Seqpacket {
     /// Sends a message.
     ///
     /// # Errors
-    /// The program has gone, or takes nothing in time.
+    /// The program is gone, or does not take the message in time.
     pub fn send(&self, message: &[u8]) -> Result<(), Error> {
         // SAFETY: `message` is valid for reading during the call.
         let sent = unsafe {
@@ -107,10 +108,10 @@ impl Seqpacket {
         }
     }
 
-    /// Receives a message of at most `most` bytes.
+    /// Receives a message of up to `most` bytes.
     ///
     /// # Errors
-    /// No message within the deadline, the program has gone, or the message is longer.
+    /// No message arrives within the deadline, the program is gone, or the message is longer.
     pub fn receive(&self, most: usize) -> Result<Vec<u8>, Error> {
         let mut message = vec![0u8; most];
         // SAFETY: `message` is valid for writing during the call.
@@ -140,9 +141,9 @@ impl Seqpacket {
 mod tests {
     use super::*;
 
-    /// A listening socket and its address.
+    /// Creates a listening socket at `path`.
     fn listener(path: &Path) -> OwnedFd {
-        // SAFETY: all fields are numbers, and zero is one.
+        // SAFETY: all fields are numbers, for which zero is valid.
         let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
         address.sun_family = libc::AF_UNIX as libc::sa_family_t;
         for (place, byte) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
@@ -151,10 +152,10 @@ mod tests {
         // SAFETY: numbers only.
         let number = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0) };
         assert!(number >= 0);
-        // SAFETY: the kernel has just opened it, and no other code knows it.
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: `address` is valid during the call and as long as is said.
+        // SAFETY: `address` is valid during the call and has the length passed.
         assert_eq!(unsafe { libc::bind(number, (&raw const address).cast(), length) }, 0);
         // SAFETY: numbers only.
         assert_eq!(unsafe { libc::listen(number, 1) }, 0);
@@ -171,10 +172,10 @@ mod tests {
         let client = Seqpacket::connect(&folder, deadline).unwrap();
         std::fs::remove_file(&folder).unwrap();
         assert!(client.receive(100).is_err(), "no message was sent");
-        // SAFETY: numbers and no place for the address.
+        // SAFETY: takes a number and null pointers for the address.
         let number =
             unsafe { libc::accept(server.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
-        // SAFETY: the kernel has just opened it, and no other code knows it.
+        // SAFETY: the kernel has just opened it, and nothing else owns it.
         let accepted = unsafe { OwnedFd::from_raw_fd(number) };
         for text in [&b"one"[..], b"and two"] {
             // SAFETY: `text` is valid for reading during the call.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals that ask this program to end, kept for its main loop instead.
+//! Termination signals, kept for the main loop instead of ending the program.
 //!
-//! [`catch`] is for programs that run another one: a request to end concerns the other one too, and
-//! its end time must be known even if this program was busy then. [`stop_flag`] is for programs
-//! that measure in a loop and finish with the results so far. A program uses one of the two. Other
-//! uses of signals are not supported.
+//! [`catch`] is for programs that run another program: a termination request concerns that program
+//! too, and its exit time must be known even if this program was busy at that moment. [`stop_flag`]
+//! is for programs that measure in a loop and finish with the results so far. A program uses one of
+//! the two. Other uses of signals are not supported.
 
 use crate::monotonic_ns;
 use std::io;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub const INTERRUPT: i32 = libc::SIGINT;
 /// Termination request.
 pub const TERMINATE: i32 = libc::SIGTERM;
-/// Hangup of the terminal.
+/// Terminal hangup.
 pub const HANG_UP: i32 = libc::SIGHUP;
 /// Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
@@ -23,7 +23,7 @@ pub const QUIT: i32 = libc::SIGQUIT;
 /// All of the above.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 
-/// A signal that arrived.
+/// A signal that was caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
     /// Signal number.
@@ -33,9 +33,9 @@ pub struct Caught {
 }
 
 impl Caught {
-    /// Whether it is a key of the terminal: then every process of the foreground group got it, and
-    /// it must not be passed on to them a second time. A hangup of the terminal is sent only to the
-    /// session leader.
+    /// Whether the signal came from a terminal key: if so, every process in the foreground group
+    /// received it, and it must not be forwarded to them again. A terminal hangup is sent only to
+    /// the session leader.
     pub fn is_key(self) -> bool {
         self.is_from_kernel && matches!(self.number, INTERRUPT | QUIT)
     }
@@ -53,7 +53,7 @@ impl Pending {
         Self(AtomicU32::new(0))
     }
 
-    /// Leaves a signal to be taken; one that is there already is lost.
+    /// Stores a signal; one that is already pending is lost.
     pub fn put(&self, signal: Caught) {
         let origin = if signal.is_from_kernel { FROM_KERNEL } else { 0 };
         self.0.store(signal.number as u32 & 0xffff | origin, Ordering::SeqCst);
@@ -69,17 +69,17 @@ impl Pending {
 
 static PENDING: Pending = Pending::new();
 
-/// From now on, signals that ask to end are kept in what is returned, and calls that wait are cut
-/// short by them. A signal that is ignored (nohup(1)) stays ignored. Commands started afterwards
-/// find these signals as they were before. From now on it is also noted when a child ends, which
-/// cuts no call short.
+/// From now on, keeps termination signals in the returned value; they interrupt blocking calls. A
+/// signal that is ignored (nohup(1)) stays ignored. Commands started afterwards get the previous
+/// dispositions of these signals. From now on, the time at which a child exits is also recorded,
+/// which does not interrupt any call.
 ///
 /// # Errors
-/// The error of sigaction(2); does not occur unless a kernel forbids it.
+/// The error of sigaction(2), which does not fail unless the kernel forbids it.
 pub fn catch() -> io::Result<&'static Pending> {
     for number in ASKING {
         if disposition(number)? != libc::SIG_IGN {
-            // No SA_RESTART: a waiting caller must check.
+            // No SA_RESTART: a blocked caller must wake up and check.
             handle(number, keep, 0)?;
         }
     }
@@ -92,11 +92,11 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Exit status of a shell command ended by Ctrl-C.
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
-/// From now on, Ctrl-C and SIGTERM set the flag that is returned and cut no call short. The second
+/// From now on, Ctrl-C and SIGTERM set the returned flag and do not interrupt any call. The second
 /// of them ends the program at once, with status 130.
 ///
 /// # Errors
-/// The error of sigaction(2); does not occur unless a kernel forbids it.
+/// The error of sigaction(2), which does not fail unless the kernel forbids it.
 pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     for number in [INTERRUPT, TERMINATE] {
         handle(number, stop, libc::SA_RESTART)?;
@@ -104,11 +104,11 @@ pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     Ok(&STOP)
 }
 
-/// From now on, a write beyond the limit of file sizes (`ulimit -f`) fails with EFBIG instead of
-/// ending the program. Commands started later inherit the previous action.
+/// From now on, a write beyond the file size limit (`ulimit -f`) fails with EFBIG instead of ending
+/// the program. Commands started later inherit the previous action.
 ///
 /// # Errors
-/// The error of sigaction(2); does not occur unless a kernel forbids it.
+/// The error of sigaction(2), which does not fail unless the kernel forbids it.
 pub fn fail_writes_beyond_the_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, pass, libc::SA_RESTART)
 }
@@ -122,45 +122,47 @@ extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     }
 }
 
-/// Arguments of a handler.
+/// Signature of a handler.
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Action of a signal: SIG_DFL, SIG_IGN, or a handler.
+/// Returns the action for a signal: SIG_DFL, SIG_IGN, or a handler.
 fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `now` is valid for writing during the call; nothing is changed.
+    // SAFETY: `now` is writable during the call, which changes nothing else.
     let status = unsafe { libc::sigaction(number, std::ptr::null(), now.as_mut_ptr()) };
     if status < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: filled by the successful call above.
+    // SAFETY: initialized by the successful call above.
     Ok(unsafe { now.assume_init() }.sa_sigaction)
 }
 
 fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: all zero is a valid value: no flags, an empty mask, the default action.
+    // SAFETY: all-zero is a valid value: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | flags;
-    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep`, `note_end`, `pass` and
-    // `stop` do nothing but read the clock, store atomic numbers and _exit(2), all
+    // SAFETY: the handler has the type that SA_SIGINFO requires; `keep`, `note_end`, `pass` and
+    // `stop` only read the clock, store to atomics and call _exit(2), all of which is
     // async-signal-safe.
     let status = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid pointer.
+    // SAFETY: the kernel passes a valid pointer to a handler with SA_SIGINFO.
     let is_from_kernel = unsafe { (*about).si_code } == libc::SI_KERNEL;
     PENDING.put(Caught { number, is_from_kernel });
 }
 
-/// The child that ended last, and when, in two halves: not every processor stores 64 bits at once.
+/// The child that exited last, and the time in two halves: not every processor has atomic 64-bit
+/// stores.
 static LAST_CHILD: [AtomicU32; 3] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
 
 extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let now_ns = monotonic_ns();
-    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid pointer, and SIGCHLD has a pid.
+    // SAFETY: the kernel passes a valid pointer to a handler with SA_SIGINFO, and SIGCHLD comes
+    // with a PID.
     let pid = unsafe { (*about).si_pid() } as u32;
     let [child, low, high] = &LAST_CHILD;
     child.store(0, Ordering::SeqCst);
@@ -169,8 +171,8 @@ extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void
     child.store(pid, Ordering::SeqCst);
 }
 
-/// Exit time of the child `pid`, in ns of [`monotonic_ns`], if it was noted and no other child has
-/// exited since.
+/// Returns the exit time of child `pid`, in ns of [`monotonic_ns`], if it was recorded and no other
+/// child has exited since.
 pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     let [child, low, high] = &LAST_CHILD;
     let is_it = || child.load(Ordering::SeqCst) == pid;
@@ -179,7 +181,7 @@ pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     (was_it && is_it()).then_some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// The kernel discards the status of children if SIGCHLD is ignored. An error here needs no
+/// The kernel discards the exit status of children if SIGCHLD is ignored. An error here needs no
 /// handling: waiting will fail and report it.
 pub(crate) fn stop_ignoring_children() {
     if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
@@ -188,7 +190,7 @@ pub(crate) fn stop_ignoring_children() {
     }
 }
 
-/// Signals that are caught end this process again. Async-signal-safe.
+/// Makes the caught signals end this process again. Async-signal-safe.
 pub(crate) fn catch_no_more() {
     for number in ASKING {
         if disposition(number).is_ok_and(|now| now != libc::SIG_IGN) {
@@ -201,7 +203,7 @@ pub(crate) fn catch_no_more() {
 /// The empty set.
 pub(crate) fn no_signals() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `set` is valid for writing, and filled by the call, which cannot fail.
+    // SAFETY: `set` is writable and is initialized by the call, which cannot fail.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         set.assume_init()
@@ -220,7 +222,7 @@ pub(crate) fn block_all() -> libc::sigset_t {
     before
 }
 
-/// Blocks these signals in this thread, and no others. Async-signal-safe.
+/// Blocks exactly these signals in this thread. Async-signal-safe.
 pub(crate) fn set_mask(set: &libc::sigset_t) {
     // SAFETY: `set` is valid during the call.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };

@@ -5,48 +5,48 @@ use crate::Error;
 use std::ffi::{CStr, OsString};
 use std::mem::MaybeUninit;
 
-/// The release of the running kernel, as in `uname -r`.
+/// Returns the release of the running kernel, as in `uname -r`.
 ///
 /// # Errors
 /// The kernel refuses (a seccomp filter).
 pub fn kernel_release() -> Result<String, Error> {
     let mut name = MaybeUninit::<libc::utsname>::uninit();
-    // SAFETY: `name` is valid for writing during the call.
+    // SAFETY: `name` is writable during the call.
     if unsafe { libc::uname(name.as_mut_ptr()) } != 0 {
-        return Err(Error::last("uname", String::new(), "allow uname in the sandbox this runs in"));
+        return Err(Error::last("uname", String::new(), "allow uname in this sandbox"));
     }
-    // SAFETY: uname(2) fills all of it when it returns 0, as it just did.
+    // SAFETY: uname(2) fills all of `name` when it returns 0, as it just did.
     let name = unsafe { name.assume_init() };
-    // SAFETY: uname(2) ends every field with a zero byte; `name` lives until the text is copied.
+    // SAFETY: uname(2) NUL-terminates every field; `name` lives until the text is copied.
     let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
     Ok(release.to_string_lossy().into_owned())
 }
 
-/// Load average of the whole system over 1, 5 and 15 minutes: threads that run, wait for a
-/// CPU or wait for a disk. In a container it is the load of its host.
+/// Returns the load average of the whole system over 1, 5 and 15 minutes: threads that run, wait
+/// for a CPU or wait for a disk. In a container, it is the load of the host.
 ///
 /// # Errors
 /// /proc is not mounted.
 pub fn load_average() -> Result<[f64; 3], Error> {
     let mut load = [0.0; 3];
-    // SAFETY: the call writes at most the 3 numbers that `load` has room for.
+    // SAFETY: the call writes at most 3 numbers, for which `load` has room.
     match unsafe { libc::getloadavg(load.as_mut_ptr(), 3) } {
         3 => Ok(load),
         _ => Err(Error::last("getloadavg", "3 averages".to_owned(), "mount /proc")),
     }
 }
 
-/// The folders in which execvp(3) finds programs, separated by colons: `PATH`, or where the
-/// environment has none (`env -i`) those of the C library.
+/// Returns the folders in which execvp(3) looks for programs, separated by colons: `PATH` or, if it
+/// is not set (`env -i`), the C library's default.
 pub fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
-/// Raises this process's limit of open files as far as it may, and returns it. What it starts from
-/// now on inherits the limit.
+/// Raises this process's limit on open files as far as permitted, and returns it. Processes started
+/// from now on inherit the limit.
 pub fn raise_open_files() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writing, then for reading, during the calls.
+    // SAFETY: `limit` is writable, then readable, during the calls.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
             return 0;
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn the_load_is_what_proc_says() {
         let read = || std::fs::read_to_string("/proc/loadavg").unwrap();
-        // The kernel renews the averages every 5 s: try again if that happened in between.
+        // The kernel updates the averages every 5 s: retry if that happened in between.
         let (before, load, after) = (0..3)
             .map(|_| (read(), load_average().unwrap(), read()))
             .find(|(before, _, after)| before.split(' ').take(3).eq(after.split(' ').take(3)))
             .unwrap();
         let expected: Vec<f64> =
             before.split(' ').take(3).map(|number| number.parse().unwrap()).collect();
-        // The file is rounded to hundredths, the call may not be.
+        // Values in the file are rounded to hundredths, those from the call may not be.
         assert!(load.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 0.011), "{load:?} {after}");
     }
 }

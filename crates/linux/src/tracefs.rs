@@ -5,8 +5,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Root directory of tracefs in a detached mount that is private to this process and ends with it.
-/// `None` without CAP_SYS_ADMIN, in a container that does not permit it, and before Linux 5.2.
+/// Returns the root directory of tracefs in a detached mount that is private to this process and
+/// goes away with it. `None` without CAP_SYS_ADMIN, in a container that does not permit the mount,
+/// and before Linux 5.2.
 pub fn private_tracefs() -> Option<PathBuf> {
     static MOUNT: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let mount = MOUNT.get_or_init(mount).as_ref()?;
@@ -21,7 +22,7 @@ const CLOSE_ON_EXEC: libc::c_long = 1;
 const READ_ONLY: libc::c_long = 1;
 
 fn mount() -> Option<OwnedFd> {
-    // SAFETY: the name is a string that ends with a zero byte and outlives the call.
+    // SAFETY: the name is a NUL-terminated string that outlives the call.
     let opened = unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOSE_ON_EXEC) };
     let context = descriptor(opened)?;
     let none = std::ptr::null::<libc::c_char>();
@@ -32,16 +33,16 @@ fn mount() -> Option<OwnedFd> {
     if created != 0 {
         return None;
     }
-    // SAFETY: the call takes numbers alone; the descriptor is open.
+    // SAFETY: the call takes only numbers; the descriptor is open.
     descriptor(unsafe {
         libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, READ_ONLY)
     })
 }
 
-/// The file descriptor that a call returned.
+/// Takes ownership of the file descriptor that a call returned.
 fn descriptor(returned: libc::c_long) -> Option<OwnedFd> {
     let number = i32::try_from(returned).ok().filter(|number| *number >= 0)?;
-    // SAFETY: the kernel has just opened it for this process, and nothing else has its number.
+    // SAFETY: the kernel has just opened it for this process, and nothing else owns it.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signal handling of this process. One thread, without the harness: signals and children belong to
-//! the process, so nothing else may send or end any meanwhile.
+//! Signal handling in this process. Single-threaded, without the test harness: signals and children
+//! belong to the whole process, so nothing else may send signals or end children meanwhile.
 
 use linerate_linux::child::{Stranger, fork_held};
 use linerate_linux::monotonic_ns;
@@ -8,8 +8,8 @@ use linerate_linux::signal::{self, Caught, HANG_UP, QUIT};
 use std::time::Duration;
 
 fn main() {
-    // Whatever the shell left: nohup(1) ignores SIGHUP.
-    // SAFETY: numbers only.
+    // Resets the disposition inherited from the shell: under nohup(1), SIGHUP is ignored. SAFETY:
+    // numbers only.
     unsafe {
         libc::signal(HANG_UP, libc::SIG_DFL);
         libc::signal(QUIT, libc::SIG_IGN);
@@ -33,7 +33,7 @@ fn the_end_of_a_child_is_noted_when_it_happens() {
     let mut child = held.release().unwrap();
     let stranger = Stranger::find(child.pid()).unwrap();
     while !stranger.wait_timeout(Duration::from_secs(50)) {}
-    // The only thread sleeps, so the signal has been handled when it wakes.
+    // The only thread is asleep, so the signal has been handled by the time it wakes up.
     std::thread::sleep(Duration::from_millis(20));
     let seen_ns = monotonic_ns();
     assert!(child.wait().at_ns < seen_ns, "the end was recorded before it was queried");

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The core clock, relative to the timestamp counter.
+//! The core clock relative to the timestamp counter.
 //!
-//! In a chain of dependent additions, each takes one core cycle on every known processor,
-//! regardless of its width. A chain of known length, timed in ticks, therefore shows the core clock
-//! without a cycle counter. Both operands are registers: some processors (Intel's since Golden
-//! Cove) fold additions of a constant away.
+//! In a chain of dependent additions, each addition takes one core cycle on every known processor,
+//! regardless of its width. A chain of known length, timed in ticks, therefore gives the core clock
+//! without a cycle counter. Both operands are registers, because some processors (Intel's since
+//! Golden Cove) fold away additions of a constant.
 //!
-//! Not supported: architectures without such a chain. Changes of the clock between two measurements
-//! are not seen: measure before and after the times to convert.
+//! Not supported: architectures for which no such chain is implemented. Clock changes between two
+//! measurements go unnoticed: measure before and after the times to be converted.
 
 use crate::Error;
 use crate::ticks::ticks_in_order;
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
-/// Additions in one iteration of the loop. The loop itself costs an in-order core up to two
-/// cycles, 0.4 % of them; an out-of-order core, nothing. 2 KiB of code: fits any instruction cache.
+/// Additions in one loop iteration. The loop overhead is up to two cycles on an in-order core, 0.4
+/// % of the additions, and nothing on an out-of-order core. 2 KiB of code, which fits any
+/// instruction cache.
 const ADDS_PER_ITERATION: u32 = 512;
 
-/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most such windows see no interrupt.
+/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most windows this short see no
+/// interrupt.
 const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Parallel chains for measuring the width of the core: as many as the widest current cores add per
-/// cycle (six to eight), but few enough for the registers.
+/// Parallel chains for measuring the core's width: as many as the additions per cycle of the widest
+/// current cores (six to eight), but few enough to fit the registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
@@ -32,18 +34,18 @@ const PAIRS: usize = 9;
 /// Iterations per window of a pair: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
-/// Core cycles per tick of the calling thread's CPU: the value from the fastest of 20 windows. Pin
-/// the thread first. Keeps the CPU busy for 1 to 3 ms.
+/// Measures core cycles per tick on the calling thread's CPU: the value from the fastest of 20
+/// windows. Pin the thread first. Keeps the CPU busy for 1 to 3 ms.
 ///
-/// Disturbance only ever slows a window down. So the interval reaches from the median window up to
-/// the fastest one less what reading the counter may have added. It holds the clock (the highest,
-/// where it moves) if one window at least was undisturbed: in over 95 % of measurements, the stated
-/// confidence, as soon as a window has one chance in seven (1 - (6/7)^20 = 0.954).
+/// Disturbances only ever slow a window down. The interval therefore extends from the median window
+/// to the fastest one minus whatever reading the counter may have added. It contains the clock (its
+/// maximum, if it varies) if at least one window was undisturbed: in over 95 % of measurements, the
+/// stated confidence, if each window has at least a one-in-seven chance (1 - (6/7)^20 = 0.954).
 ///
 /// # Errors
-/// There is no chain for this processor, or the counter is too coarse.
+/// No chain is implemented for this processor, or the counter is too coarse.
 pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
-    // The first window raises the clock of a core that was asleep.
+    // The first window brings an idle core up to speed.
     time_chain(TURNS)?;
     let mut windows = [0.0; WINDOWS];
     for window in &mut windows {
@@ -52,15 +54,15 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a 10 ns step.
+/// Iterations in a [`glimpse`] window: 18 us at 3.7 GHz, 1,700 times a 10 ns step.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
-/// Core cycles per tick of the calling thread's CPU in the next 20 to 70 us: to be taken several
-/// times around windows of similar length, using the maximum. Too low if disturbed, with an error
-/// of a step of the counter. Pin the thread first.
+/// Measures core cycles per tick on the calling thread's CPU over the next 20 to 70 us. Call it
+/// several times around windows of similar length and use the maximum. Too low if disturbed;
+/// otherwise off by up to one counter step. Pin the thread first.
 ///
 /// # Errors
-/// There is no chain for this processor, or the counter does not advance.
+/// No chain is implemented for this processor, or the counter does not advance.
 pub fn glimpse() -> Result<f64, Error> {
     let ticks = time_chain(GLIMPSE_ITERATIONS)?;
     let cycles = f64::from(GLIMPSE_ITERATIONS * ADDS_PER_ITERATION);
@@ -71,15 +73,15 @@ pub fn glimpse() -> Result<f64, Error> {
     })
 }
 
-/// Independent additions per cycle of the calling thread's core now: the number of its units, fewer
-/// while an SMT sibling uses them. Pin the thread first. Takes 1 ms.
+/// Measures the current number of independent additions per cycle on the calling thread's core: the
+/// number of its adders, fewer while an SMT sibling uses them. Pin the thread first. Takes 1 ms.
 ///
-/// The median, over nine pairs of windows, of the time of a chain to that of as many additions in
-/// eight chains at once. The two windows of a pair follow each other, so a clock that
-/// moves meets both.
+/// The result is the median, over nine pairs of windows, of the ratio of the time for one chain to
+/// the time for the same number of additions in eight parallel chains. The two windows of a pair
+/// are back to back, so a changing clock affects both.
 ///
 /// # Errors
-/// There is no chain for this processor, or the counter is too coarse.
+/// No chain is implemented for this processor, or the counter is too coarse.
 pub fn additions_per_cycle() -> Result<f64, Error> {
     let mut ratios = [0.0; PAIRS];
     for ratio in &mut ratios {
@@ -91,33 +93,34 @@ pub fn additions_per_cycle() -> Result<f64, Error> {
     median(&ratios).filter(|width| width.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the number of additions per cycle",
         reason: "the additions took 0 ticks".to_owned(),
-        advice: "do without: the timestamp counter is too coarse here",
+        advice: "continue without it: the timestamp counter is too coarse here",
     })
 }
 
-/// Difference of two consecutive readings of the counter, in ticks.
+/// Returns the difference between two consecutive counter reads, in ticks.
 fn empty_window() -> u64 {
     let start = ticks_in_order();
     ticks_in_order() - start
 }
 
-/// The shortest of 16 nonzero empty windows, in ticks; infinite if the counter does not advance.
+/// Returns the shortest of 16 nonzero empty windows, in ticks; infinite if the counter does not
+/// advance.
 fn shortest(empty_window: impl FnMut() -> u64) -> f64 {
     let shown = std::iter::repeat_with(empty_window).take(100_000).filter(|&ticks| ticks > 0);
     shown.take(16).min().map_or(f64::INFINITY, |ticks| ticks as f64)
 }
 
-/// The estimate from how long each window took, and the shortest empty window.
+/// Computes the estimate from the length of each window and the shortest empty window.
 ///
-/// The slack, twice that window, covers what reading the counter adds to a window, and the step
-/// of the counter that each may be off by. Where a reading takes less than a step, the empty window
-/// shows a step. Where it takes more, the empty window shows it rounded down to steps, at least
-/// half of it, and no less than a step.
+/// The slack, twice the empty window, covers the time that reading the counter adds to a window,
+/// and the counter step by which each window may be off. If a read takes less than a step, the
+/// empty window shows one step. If it takes more, the empty window shows the read time rounded down
+/// to whole steps: at least half of it, and at least one step.
 fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Error> {
     let slack = 2.0 * empty;
     let fastest = windows.iter().copied().fold(f64::INFINITY, f64::min);
     match median(windows) {
-        // A slack of more than a tenth says little about the length of a window.
+        // With a slack of more than a tenth of it, the length of a window says little.
         Some(middle) if fastest.is_finite() && fastest > 10.0 * slack => Ok(Estimate {
             value: cycles / fastest,
             low: cycles / (middle + slack),
@@ -127,13 +130,13 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
         }),
         _ => Err(Error::CannotTell {
             what: "the core clock",
-            reason: format!("{cycles} cycles took {fastest} ticks, and an empty loop {empty}"),
+            reason: format!("{cycles} cycles took {fastest} ticks, and an empty loop took {empty}"),
             advice: "use ticks: the timestamp counter is too coarse here",
         }),
     }
 }
 
-/// Ticks that `turns` iterations of [`ADDS_PER_ITERATION`] dependent additions took.
+/// Returns the ticks taken by `turns` iterations of [`ADDS_PER_ITERATION`] dependent additions.
 fn time_chain(turns: u32) -> Result<u64, Error> {
     let start = ticks_in_order();
     let sum = run_chain(u64::from(turns))?;
@@ -142,7 +145,7 @@ fn time_chain(turns: u32) -> Result<u64, Error> {
     Ok(ticks)
 }
 
-/// Elements of the chains: an addition, and the end of an iteration.
+/// Building blocks of the chains: an addition, and the end of an iteration.
 #[cfg(target_arch = "x86_64")]
 macro_rules! adds_one_to {
     ($sum:literal) => {
@@ -168,11 +171,11 @@ macro_rules! next_turn {
     };
 }
 
-/// Adds 1 to 0 `turns * ADDS_PER_ITERATION` times, one after the other; `turns` is not 0.
+/// Adds 1 to 0 `turns * ADDS_PER_ITERATION` times, sequentially; `turns` is not 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
-    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
+    // SAFETY: uses registers only; ends after `turns` iterations, and callers pass at least 1.
     unsafe {
         std::arch::asm!(
             "2:",
@@ -191,13 +194,13 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Makes [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is not
-/// 0.
+/// Performs [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is
+/// not 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];
     let [a, b, c, d, e, f, g, h] = &mut sums;
-    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
+    // SAFETY: uses registers only; ends after `turns` iterations, and callers pass at least 1.
     unsafe {
         std::arch::asm!(
             "2:",
@@ -261,8 +264,9 @@ mod tests {
         }
     }
 
-    /// No core adds less than once per cycle, which is what a chain does, or more often than there
-    /// are chains. A neighbour on the same core takes part of it, so the maximum of several counts.
+    /// No core does fewer additions per cycle than a single chain, one, or more than there are
+    /// chains. A neighbour on the same core takes some of its width, so the maximum of several
+    /// measurements counts.
     #[test]
     fn the_width_of_this_core_is_one_that_processors_have() {
         let widths: Vec<f64> = (0..20).map(|_| additions_per_cycle().unwrap()).collect();
@@ -270,9 +274,9 @@ mod tests {
         assert!((1.5..=8.4).contains(&most), "{widths:?}");
     }
 
-    /// The known truth: twice the chain, twice the time. Short and long windows alternate, so that
-    /// a clock that moves meets both; the fastest of each are undisturbed. On a crowded machine a
-    /// round may still fail, so there are several.
+    /// The known truth: twice the chain takes twice the time. Short and long windows alternate, so
+    /// that a changing clock affects both; the fastest of each are undisturbed. On a crowded
+    /// machine a round may still fail, so there are several.
     #[test]
     fn a_chain_twice_as_long_takes_twice_as_long() {
         let fastest = |turns, best: u64| best.min(time_chain(turns).unwrap());
@@ -309,14 +313,16 @@ mod tests {
         f64::from(random.next_u32()) / 4_294_967_296.0
     }
 
-    /// Readings over `span`, starting at a random moment, of a counter that advances by `step`.
+    /// Returns how far a counter that advances by `step` moves over `span`, starting at a random
+    /// moment.
     fn counter_reading(span: f64, step: f64, random: &mut TestRng) -> u64 {
         let start = 1000.0 * uniform(random);
         ((((start + span) / step).floor() - (start / step).floor()) * step) as u64
     }
 
-    /// Synthetic windows with a known clock: a counter in steps, readings that cost, three windows
-    /// in four disturbed. The interval must contain the clock as often as stated.
+    /// Synthetic windows with a known clock: a counter that advances in steps, reads that take
+    /// time, three windows in four disturbed. The interval must contain the clock as often as
+    /// stated.
     #[test]
     fn the_interval_holds_a_known_clock() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

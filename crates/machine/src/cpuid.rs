@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPUID instruction of x86.
+//! The x86 CPUID instruction.
 
 use std::arch::asm;
 
-/// Content of one leaf.
+/// Contents of one leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf {
     pub(crate) eax: u32,
@@ -12,14 +12,15 @@ pub(crate) struct Leaf {
     pub(crate) edx: u32,
 }
 
-/// Leaf `leaf`, sub-leaf 0. Leaves the processor does not have give values without meaning.
+/// Returns leaf `leaf`, sub-leaf 0. For leaves that the processor does not have, the values are
+/// meaningless.
 ///
-/// The standard library's wrapper is unsafe in Rust 1.85 and safe in later ones; this one serves
-/// both without a warning.
+/// The standard library's wrapper is unsafe in Rust 1.85 and safe in later versions; this one
+/// compiles on both without a warning.
 pub(crate) fn cpuid(leaf: u32) -> Leaf {
     let (eax, ebx, ecx, edx);
     // SAFETY: CPUID exists on every x86-64 processor and touches no memory; rbx, which the compiler
-    // keeps for itself, is put back.
+    // reserves, is restored.
     unsafe {
         asm!(
             "mov {saved}, rbx",
@@ -36,15 +37,15 @@ pub(crate) fn cpuid(leaf: u32) -> Leaf {
     Leaf { eax, ebx: ebx as u32, ecx, edx }
 }
 
-/// Whether the timestamp counter promises to run at one rate in every state of the processor: leaf
-/// 0x8000_0007, EDX bit 8 (Intel SDM volume 2A and AMD APM volume 3, CPUID, "Invariant TSC").
+/// Whether the timestamp counter is guaranteed to run at a constant rate in every processor state:
+/// leaf 0x8000_0007, EDX bit 8 (Intel SDM volume 2A and AMD APM volume 3, CPUID, "Invariant TSC").
 pub(crate) fn has_invariant_tsc() -> bool {
     cpuid(0x8000_0000).eax >= 0x8000_0007 && cpuid(0x8000_0007).edx >> 8 & 1 == 1
 }
 
-/// The twelve letters by which a hypervisor identifies itself, where there is one: leaf 1, ECX bit
-/// 31 announces it and leaf 0x4000_0000 names it in EBX, ECX, EDX (the convention of all of them;
-/// Linux, `arch/x86/kernel/cpu/hypervisor.c`, relies on it).
+/// Returns the 12-character signature by which a hypervisor identifies itself, if there is one:
+/// leaf 1, ECX bit 31 announces it and leaf 0x4000_0000 names it in EBX, ECX, EDX (the convention
+/// that all hypervisors follow; Linux, `arch/x86/kernel/cpu/hypervisor.c`, relies on it).
 pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
     if cpuid(1).ecx >> 31 == 0 {
         return None;
@@ -61,7 +62,7 @@ pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
 mod tests {
     use super::*;
 
-    /// Linux shows what it found by the same instruction.
+    /// Linux shows what it found with the same instruction.
     #[test]
     fn agrees_with_the_flags_the_kernel_prints() {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! /proc/cpuinfo, which every architecture writes differently.
+//! /proc/cpuinfo, whose format differs between architectures.
 
-/// The values of the lines `key : value`, in order. Keys are compared as written.
+/// Returns the values in the `key : value` lines, in order. Keys must match exactly.
 fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     let pair = |line: &'a str| line.split_once(':').map(|(k, v)| (k.trim(), v.trim()));
     let fits = move |&(k, v): &(&str, &str)| k == key && !v.is_empty();
@@ -13,11 +13,11 @@ pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }
 
-/// The processor's name, and the board's if the file has it. Two kinds of core in one machine are
-/// both named.
+/// Returns the name of the processor, and of the board if the file has it. If a machine has two
+/// kinds of core, both are named.
 ///
-/// x86 writes `model name`, POWER `cpu`. ARM writes numbers, for which names are looked up; only if
-/// there are none, `model name`, which there is that of the architecture.
+/// x86 has `model name`, POWER `cpu`. ARM has numbers, for which names are looked up; `model name`,
+/// which on ARM names the architecture, is used only if there are no numbers.
 pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     let arm = arm_cores(cpuinfo);
     let names: Vec<String> = match arm.is_empty() {
@@ -37,12 +37,12 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     Some(names.join(" + ") + &board)
 }
 
-/// Content of the main identification register of an ARM core.
+/// Contents of an ARM core's Main ID Register (MIDR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmCore {
-    /// Designer, by a letter: 0x41 is ARM.
+    /// Implementer code: 0x41 is ARM.
     pub implementer: u32,
-    /// Part number of the core: 0xd08 of ARM is the Cortex-A72.
+    /// Part number of the core: ARM's 0xd08 is the Cortex-A72.
     pub part: u32,
 }
 
@@ -60,8 +60,8 @@ const fn arm(part: u32) -> ArmCore {
     ArmCore { implementer: 0x41, part }
 }
 
-/// Names by MIDR, from the "MIDR, Main ID Register" section of each core's technical reference
-/// manual. Others are shown by number.
+/// Core names by MIDR, from the "MIDR, Main ID Register" section of each core's technical reference
+/// manual. Other cores are shown by number.
 const ARM_CORES: [(ArmCore, &str); 20] = [
     (arm(0xc07), "Cortex-A7"),
     (arm(0xc08), "Cortex-A8"),
@@ -85,11 +85,11 @@ const ARM_CORES: [(ArmCore, &str); 20] = [
     (QEMU_MAX, "QEMU max"),
 ];
 
-/// The core that `qemu -cpu max` makes up: no implementer, and letters for a part
+/// The fictitious core of `qemu -cpu max`: no implementer, and an ASCII letter as the part number
 /// (`target/arm/tcg/cpu64.c`).
 pub(crate) const QEMU_MAX: ArmCore = ArmCore { implementer: 0, part: 0x51 };
 
-/// The kinds of ARM core, each once, in the order of the file.
+/// Returns the kinds of ARM core, each once, in file order.
 pub(crate) fn arm_cores(cpuinfo: &str) -> Vec<ArmCore> {
     let hex = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let implementers = values(cpuinfo, "CPU implementer").map(hex);
@@ -106,7 +106,7 @@ pub(crate) fn arm_cores(cpuinfo: &str) -> Vec<ArmCore> {
     cores
 }
 
-/// Samples of the file, cut down to the lines that differ between machines.
+/// Samples of the file, reduced to the lines that differ between machines.
 #[cfg(test)]
 pub(crate) mod samples {
     pub(crate) const EPYC_GUEST: &str = "\

@@ -3,30 +3,30 @@
 
 use std::fmt;
 
-/// A failure to determine something, with the reason.
+/// The reason why something could not be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A request to the kernel failed.
+    /// A system call failed.
     System(linerate_linux::Error),
-    /// A file of the kernel is missing, or does not say what is wanted.
+    /// A kernel file is missing, or does not contain the requested information.
     File {
         /// The file.
         path: String,
         /// The error.
         reason: String,
     },
-    /// This cannot be done on this kind of processor.
+    /// The operation is not supported on this kind of processor.
     Unsupported {
         /// The operation.
         what: &'static str,
         /// The kind of processor.
         architecture: &'static str,
     },
-    /// The list of CPUs does not fit the question.
+    /// The list of CPUs is not suitable for the query.
     Cpus {
-        /// The CPUs asked about.
+        /// The requested CPUs.
         cpus: Vec<u32>,
-        /// The error in the list.
+        /// What is wrong with the list.
         reason: &'static str,
     },
     /// The measurement was inconclusive.
@@ -44,9 +44,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => error.fmt(f),
-            Self::File { path, reason } => write!(f, "{path}: {reason}; do without it"),
+            Self::File { path, reason } => write!(f, "{path}: {reason}; continue without it"),
             Self::Unsupported { what, architecture } => {
-                write!(f, "{what}: not possible on {architecture}; do without it")
+                write!(f, "{what}: not supported on {architecture}; continue without it")
             }
             Self::Cpus { cpus, reason } => write!(f, "CPUs {cpus:?}: {reason}"),
             Self::CannotTell { what, reason, advice } => {

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Root of /proc and /sys: `/`, or a folder in tests. Paths below it are given without the leading
-/// slash.
+/// The parent of /proc and /sys: `/`, or a folder in tests. Paths below it are given without the
+/// leading slash.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -18,7 +18,7 @@ impl Root {
         Self(path.to_owned())
     }
 
-    /// Whether this is the machine the program runs on.
+    /// Whether this is the root of the machine that the program runs on.
     pub fn is_here(&self) -> bool {
         self.0 == Path::new("/")
     }
@@ -28,31 +28,31 @@ impl Root {
         self.0.join(path)
     }
 
-    /// Whether there is a file or folder.
+    /// Whether a file or folder exists at `path`.
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// The text of a file, without the white space and zero bytes around it; `None` if it cannot
-    /// be read or has none.
+    /// Returns the text of a file, trimmed of surrounding white space and NUL bytes; `None` if the
+    /// file cannot be read or has no text.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).into_owned();
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The number in a file.
+    /// Returns the number in a file.
     pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// The list of CPUs in a file, ascending; an empty file is an empty list.
+    /// Returns the list of CPUs in a file, ascending; an empty file is an empty list.
     pub fn cpu_list(&self, path: &str) -> Option<Vec<u32>> {
         let text = fs::read_to_string(self.path(path)).ok()?;
         parse_cpu_list(text.trim()).ok()
     }
 
-    /// The names in a folder, sorted; none if it cannot be read.
+    /// Returns the names in a folder, sorted; none if it cannot be read.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -62,7 +62,7 @@ impl Root {
     }
 }
 
-/// The text of a file, without the line end.
+/// Returns the text of a file, without the trailing newline.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim_end().to_owned()),
@@ -70,7 +70,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Result of `parse` for the text of a file.
+/// Returns the result of `parse` on the text of a file.
 pub(crate) fn read_as<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -84,15 +84,15 @@ fn display(path: &Path) -> String {
 
 /// A decimal integer.
 pub(crate) fn parse_number(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number below 2^32"))
+    text.parse().map_err(|_| format!("invalid number `{text}`; expected an integer below 2^32"))
 }
 
-/// CPU numbers that are too large to be one: 8 times NR_CPUS of the largest kernels (8192). Keeps a
-/// damaged list from filling the memory.
+/// Limit from which on a CPU number is invalid: 8 times the largest NR_CPUS of any kernel (8192).
+/// Keeps a damaged list from exhausting memory.
 const CPU_LIMIT: u32 = 1 << 16;
 
-/// A list of CPUs as the kernel writes it, `0-3,8,10-11`, ascending and each once; the empty text
-/// is the empty list.
+/// Parses a list of CPUs in the kernel's format, such as `0-3,8,10-11`; returns them ascending and
+/// each once. The empty text is the empty list.
 ///
 /// # Errors
 /// The error, in words.
@@ -105,8 +105,8 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// CPUs as users list them, in the notation of [`parse_cpu_list`]: at least one, in the order
-/// given, each once.
+/// Parses CPUs as listed by a user, in the notation of [`parse_cpu_list`]: at least one, in the
+/// order given, each once.
 ///
 /// # Errors
 /// The error, with the value.
@@ -120,14 +120,14 @@ pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
             return Err(invalid_cpu(range));
         };
         if first > last {
-            return Err(format!("invalid CPU range '{range}': it ends before it begins"));
+            return Err(format!("invalid CPU range '{range}': its end is below its start"));
         }
         cpus.extend((first..=last).filter(|&cpu| seen.insert(cpu)));
     }
     Ok(cpus)
 }
 
-/// The number of a CPU, as users write it.
+/// Parses a CPU number given by a user.
 ///
 /// # Errors
 /// The error, with the value.
@@ -139,7 +139,7 @@ fn invalid_cpu(text: &str) -> String {
     format!("invalid CPU number '{text}'; expected e.g. 2, or a list such as 0,2-3")
 }
 
-/// The list as the kernel writes it; `cpus` ascend, each once.
+/// Formats a list as the kernel writes it; `cpus` are ascending, each once.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -155,7 +155,7 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// The list in words: `CPU 1`, `CPUs 0-2,5`; `cpus` ascend, each once.
+/// Formats a list in words, such as `CPU 1` or `CPUs 0-2,5`; `cpus` are ascending, each once.
 pub fn name_cpus(cpus: &[u32]) -> String {
     match cpus {
         [] => "no CPU".to_owned(),
@@ -164,7 +164,7 @@ pub fn name_cpus(cpus: &[u32]) -> String {
     }
 }
 
-/// A size in bytes as the kernel writes it: `512`, `32768K`, `2M`, `1G`.
+/// Parses a size in the kernel's notation (`512`, `32768K`, `2M`, `1G`) into bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 10),

@@ -2,10 +2,11 @@
 //! Free memory for this process, and its limits.
 //!
 //! Allocated memory will be touched, so it must be available: the system must not start swapping,
-//! nor the kernel kill processes. Half of the free memory is left to other processes, which
-//! continue to allocate. An eighth of the limits of this process is left for its other mappings.
+//! nor the kernel start killing processes. Half of the free memory is left to other processes,
+//! which continue to allocate. An eighth of what this process's limits allow is left for its other
+//! mappings.
 //!
-//! Not considered: the memory of one NUMA node of several, and what a hypervisor may take back.
+//! Not considered: the memory of a single NUMA node, and memory that a hypervisor may reclaim.
 
 use crate::{Root, groups};
 use linerate_linux::MemoryLimits;
@@ -20,25 +21,26 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// A limit with its reason.
+    /// Creates a limit with its reason.
     pub fn new(bytes: u64, reason: &str) -> Self {
         Self { bytes, reason: reason.to_owned() }
     }
 
-    /// The lower of two; of equal ones `self`.
+    /// Returns the lower of two limits; `self` if they are equal.
     pub fn or_less(self, other: Self) -> Self {
         if other.bytes < self.bytes { other } else { self }
     }
 }
 
-/// All that this process can take: what is [`free`], within its limits `own`.
+/// Returns the maximum that this process can take: whatever is [`free`], within the process's
+/// limits `own`.
 pub fn room(root: &Root, own: MemoryLimits) -> Option<Limit> {
     free(root).into_iter().chain(of_process(root, own)).reduce(Limit::or_less)
 }
 
-/// The most that leaves room to the system, to the control groups of this process, and within its
-/// limits `own`; `None` where nothing can be read and nothing limits. Of several limits that are
-/// equally low, the one that a user knows best.
+/// Returns the maximum that leaves room for the system and this process's control groups and is
+/// within the process's limits `own`; `None` if nothing can be read and nothing limits it. Of
+/// several equally low limits, the one that users know best is returned.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let free = free_on_machine(root);
     let free = free.map(|bytes| Limit::new(bytes / 2, "half of the free memory"));
@@ -46,7 +48,7 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     limits.reduce(Limit::or_less)
 }
 
-/// The rest within its limits.
+/// Returns what the process's own limits still allow.
 fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
@@ -58,30 +60,25 @@ fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     address_space.into_iter().chain(data)
 }
 
-/// Reserve for other needs of a process: stacks, page tables, the program.
+/// Reserve for a process's other needs: stacks, page tables, the program.
 const LEFT_BYTES: u64 = 1 << 20;
 
-/// All that is free where nothing refuses what is mapped, but the kernel kills who touches more: of
-/// the machine's memory and of what the control groups may have. `None` where nothing can be read.
+/// Returns all free memory, of the machine and within the control groups' limits: nothing refuses a
+/// larger mapping, but the kernel kills a process that touches more. `None` if nothing can be read.
 pub fn free(root: &Root) -> Option<Limit> {
-    let machine = free_on_machine(root).map(|bytes| {
-        Limit::new(
-            bytes,
-            "the machine has no more \
-         memory",
-        )
-    });
+    let machine =
+        free_on_machine(root).map(|bytes| Limit::new(bytes, "the machine has no more free memory"));
     let groups = groups::folders(root, "memory").unwrap_or_default();
     let groups = groups.into_iter().filter_map(|folder| {
         let bytes = free_in_group(root, &folder)?;
-        let reason = format!("the control group has no more memory (/{folder})");
+        let reason = format!("the cgroup has no more free memory (/{folder})");
         Some(Limit { bytes: bytes.saturating_sub(LEFT_BYTES), reason })
     });
     machine.into_iter().chain(groups).reduce(Limit::or_less)
 }
 
-/// As [`free`], less what this process has of the `held` bytes of its heap and has not touched yet:
-/// the system still counts that as free.
+/// Like [`free`], minus the part of the `held` bytes of this process's heap that it has not touched
+/// yet: the system still counts that part as free.
 pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
@@ -90,32 +87,33 @@ pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     Some(Limit { bytes, ..limit })
 }
 
-/// Bytes that can be taken before the system must swap.
+/// Returns the bytes that can be allocated before the system must swap.
 fn free_on_machine(root: &Root) -> Option<u64> {
     let meminfo = root.text("proc/meminfo").unwrap_or_default();
     kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"))
 }
 
-/// A size that a file of /proc gives in KiB, in bytes.
+/// Returns, in bytes, a size that a file in /proc gives in KiB.
 fn kib(text: &str, key: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Half of what each control group that this process is in has free.
+/// Returns half of the free memory of each control group that this process is in.
 fn of_groups(root: &Root) -> Vec<Limit> {
     let limit = |folder: String| {
         let bytes = free_in_group(root, &folder)? / 2;
-        let reason = format!("half of the control group's free memory (/{folder})");
+        let reason = format!("half of the cgroup's free memory (/{folder})");
         Some(Limit { bytes, reason })
     };
     let folders = groups::folders(root, "memory").unwrap_or_default();
     folders.into_iter().filter_map(limit).collect()
 }
 
-/// Memory that the group in `folder` may still allocate; `None` without a limit. Version 2 has the
-/// limit in memory.max, `max` for none; version 1 in memory.limit_in_bytes, nearly 2^63 for none.
-/// Inactive page cache counts as used, but the kernel reclaims it first.
+/// Returns the memory that the group in `folder` may still allocate; `None` without a limit.
+/// Version 2 has the limit in memory.max, `max` for none; version 1 has it in
+/// memory.limit_in_bytes, nearly 2^63 for none. Inactive page cache counts as used, but the kernel
+/// reclaims it first.
 fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
     let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
     let (limit, used) = match number("memory.max") {
@@ -173,7 +171,7 @@ mod tests {
         assert_eq!(available(&root, FREE), None);
     }
 
-    /// The group is two levels deep; the outer one is the tighter.
+    /// The group is nested two levels deep; the outer one has the tighter limit.
     #[test]
     fn control_groups_of_version_2() {
         let (_folder, root) = root(&[
@@ -253,7 +251,7 @@ mod tests {
         assert_eq!(available(&root, none).unwrap().bytes, 0);
     }
 
-    /// This machine's own files: something is free, and no more than there is.
+    /// This machine's own files: some memory is free, and no more than there is.
     #[test]
     fn this_machine_has_room() {
         let here = Root::new(Path::new("/"));

@@ -3,14 +3,14 @@
 
 use crate::files::Root;
 
-/// The folders of the groups whose `controller` governs this process, below the root, each outer
-/// one before those within; `None` where the kernel shows no groups. In a container the outer ones
-/// may not be there, and the mount itself is the group.
+/// Returns the folders of the groups whose `controller` governs this process, relative to the root,
+/// outer groups before inner ones; `None` if the kernel shows no groups. In a container the outer
+/// groups may not be visible, and the mount itself is the group.
 pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
     folders_of(root, "self", controller)
 }
 
-/// As [`folders`], of the process with this name in /proc.
+/// Like [`folders`], for the process with this name in /proc.
 pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<String>> {
     let text = root.text(&format!("proc/{process}/cgroup"))?;
     let lines = text.lines().filter_map(|line| group_of(line, controller));
@@ -22,27 +22,27 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
 pub struct CpuQuota {
     /// The limit in CPUs.
     pub cpus: f64,
-    /// The file that sets it, below the root.
+    /// The file that sets the limit, relative to the root.
     pub file: String,
-    /// The content of that file without a limit.
+    /// The contents of that file for no limit.
     pub none: &'static str,
 }
 
 impl CpuQuota {
-    /// The command that removes it.
+    /// Returns the command that removes the limit.
     pub fn removal(&self) -> String {
         format!("echo {} | sudo tee /{}", self.none, self.file)
     }
 }
 
-/// The narrowest CPU limit among groups with these folders.
+/// Returns the tightest CPU limit among the groups with these folders.
 pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
     quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
 }
 
-/// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
-/// for each, -1 for none.
+/// Returns one group's limit: version 2 has both numbers in one file, `max` for none; version 1 has
+/// a file for each, -1 for none.
 pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");
@@ -59,8 +59,8 @@ pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
 }
 
-/// Path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other controllers.
-/// Version 2 has one line without controllers.
+/// Returns the path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other
+/// controllers. Version 2 has one line without controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;
@@ -73,7 +73,7 @@ fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     }
 }
 
-/// The folder of a group and of each that contains it.
+/// Returns the folders of a group and of every group that contains it.
 fn levels(mount: &str, group: &str) -> Vec<String> {
     let group = group.trim_matches('/');
     let inner = group.match_indices('/').map(|(at, _)| at).chain([group.len()]);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU identification, in the numbers that the vendor's manuals use.
+//! CPU identification by the numbers that vendors' manuals use.
 //!
-//! Left out: names for people ([`provenance`](crate::provenance())), and what a processor can do.
+//! Left out: human-readable names ([`provenance`](crate::provenance())), and processor features.
 
 pub use crate::cpuinfo::ArmCore;
 use crate::cpuinfo::{arm_cores, value};
 
-/// A processor by its maker's numbers.
+/// A processor, identified by its vendor's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// x86, by CPUID: the twelve letters of the maker, and family and model with their extensions
-    /// added.
+    /// x86, by CPUID: the 12-character vendor string, and family and model with their extended
+    /// fields added.
     X86 {
         /// `GenuineIntel`, `AuthenticAMD`, ...
         vendor: String,
@@ -19,27 +19,27 @@ pub enum Identity {
         /// The model, e.g. 0x8f.
         model: u32,
     },
-    /// ARM, by the main identification register of each kind of core, each once, in the order in
-    /// which the kernel shows them. More than one is big.LITTLE.
+    /// ARM, by the Main ID Register (MIDR) of each kind of core, each once, in the order in which
+    /// the kernel lists them. More than one means big.LITTLE.
     Arm {
         /// The kinds of core; at least one.
         cores: Vec<ArmCore>,
     },
     /// Power and PowerPC.
     Power {
-        /// Its name in the kernel: `POWER9`, `7455`, ...
+        /// The kernel's name for it: `POWER9`, `7455`, ...
         name: String,
-        /// The processor version register: the version in the upper half, the revision below.
+        /// The processor version register (PVR): version in the upper half, revision in the lower.
         pvr: u32,
     },
-    /// Any other, or one that could not be identified.
+    /// Any other processor, or one that could not be identified.
     Other {
-        /// The name of the architecture, as the compiler calls it.
+        /// The compiler's name for the architecture.
         architecture: &'static str,
     },
 }
 
-/// The processor of this machine: CPUID on x86, otherwise from /proc/cpuinfo.
+/// Identifies this machine's processor: by CPUID on x86, otherwise from /proc/cpuinfo.
 pub fn identity() -> Identity {
     #[cfg(target_arch = "x86_64")]
     return x86();
@@ -51,8 +51,8 @@ pub fn identity() -> Identity {
 }
 
 impl Identity {
-    /// The processor of a /proc/cpuinfo, of any machine; `None` if it is not x86, ARM or Power, or
-    /// not identified.
+    /// Identifies the processor in a /proc/cpuinfo from any machine; `None` if it is not x86, ARM
+    /// or Power, or is not identified.
     pub fn from_cpuinfo(cpuinfo: &str) -> Option<Self> {
         let cores = arm_cores(cpuinfo);
         if !cores.is_empty() {
@@ -68,7 +68,7 @@ impl Identity {
     }
 
     /// `cpu : 7455, altivec supported` and `revision : 3.2 (pvr 8001 0302)`. Other architectures
-    /// have a line `cpu` too, but none of the other kind.
+    /// have a `cpu` line too, but no `revision` line like this.
     fn power_from(cpuinfo: &str) -> Option<Self> {
         let name = value(cpuinfo, "cpu")?.split([',', ' ']).next()?.to_owned();
         let (_, pvr) = value(cpuinfo, "revision")?.split_once("(pvr ")?;
@@ -78,7 +78,8 @@ impl Identity {
     }
 }
 
-/// By CPUID leaves 0 and 1 (Intel SDM volume 2A and AMD APM volume 3, CPUID).
+/// Identifies the processor by CPUID leaves 0 and 1 (Intel SDM volume 2A and AMD APM volume 3,
+/// CPUID).
 #[cfg(target_arch = "x86_64")]
 fn x86() -> Identity {
     use crate::cpuid::{Leaf, cpuid};
@@ -89,8 +90,8 @@ fn x86() -> Identity {
     Identity::X86 { vendor, family, model }
 }
 
-/// Family and model out of the signature in leaf 1, EAX. The extended family counts when the family
-/// is 15; the extended model then, too, and for family 6.
+/// Extracts family and model from the signature in leaf 1, EAX. The extended family counts if the
+/// family is 15; the extended model counts if the family is 15 or 6.
 #[cfg(any(target_arch = "x86_64", test))]
 fn family_and_model(signature: u32) -> (u32, u32) {
     let field = |shift: u32, bits: u32| signature >> shift & ((1 << bits) - 1);
@@ -130,8 +131,9 @@ mod tests {
         assert_eq!(of(""), None);
     }
 
-    /// Signatures and what the makers call them: a Pentium 4 (family 15, Intel SDM volume 4, table
-    /// 2-1), a Skylake, a Zen 4 (AMD PPR of family 19h) and a 486, whose upper fields do not count.
+    /// Signatures and their family and model according to the vendors: a Pentium 4 (family 15,
+    /// Intel SDM volume 4, table 2-1), a Skylake, a Zen 4 (AMD PPR for family 19h) and a 486, whose
+    /// upper fields do not count.
     #[test]
     fn extended_fields_count_where_the_manuals_say() {
         for (signature, family, model) in [
@@ -144,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The kernel decodes the same instruction, or the same register, on its own.
+    /// The kernel decodes the same instruction or register independently.
     #[test]
     fn agrees_with_the_kernel_about_this_machine() {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether other programs use these CPUs right now.
 //!
-//! The kernel accounts the time of each CPU by activity in /proc/stat, in ticks of 10 ms
-//! (proc_stat(5); USER_HZ is 100 except on Alpha). Not determined: which programs use them, and the
-//! activity of a virtual machine's neighbours unless the host reports it (steal).
+//! In /proc/stat, the kernel accounts for the time of each CPU by activity, in ticks of 10 ms
+//! (proc_stat(5); USER_HZ is 100 except on Alpha). Not determined: which programs use the CPUs, and
+//! the activity of a virtual machine's neighbours unless the host reports it (steal).
 
 use crate::Error;
 use crate::files::read_as;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Accounted time of one CPU, in ticks of the account.
+/// Accounted time of one CPU, in accounting ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Account {
     /// user, nice, system, irq, softirq, steal.
@@ -21,19 +21,19 @@ struct Account {
     free: u64,
 }
 
-/// Minimum number of ticks for a meaningful share.
+/// Minimum number of ticks that gives a meaningful share.
 const LEAST_TICKS: u64 = 5;
 
-/// The share of the time of `cpus`, 0 to 1, that went to anything but idling while the calling
-/// thread slept for `window`: other programs, interrupts, the host. This process counts among the
-/// others, so call before it starts its work. 100 ms on two CPUs distinguishes 0 from 0.3, a second
-/// 0 from 0.05.
+/// Measures the share of the time of `cpus`, 0 to 1, spent on anything but idling while the calling
+/// thread sleeps for `window`: other programs, interrupts, the host. This process is included, so
+/// call this before it starts its work. 100 ms on two CPUs distinguishes 0 from 0.3; one second
+/// distinguishes 0 from 0.05.
 ///
-/// Interval: 95 %, taking each tick for an independent glance at the CPU (Wilson, 1927), widened by
-/// the one tick that rounding may add or remove on each CPU.
+/// Interval: 95 %, treating each tick as an independent sample of the CPU (Wilson, 1927), widened
+/// by the one tick that rounding may add or remove on each CPU.
 ///
 /// # Errors
-/// `cpus` is empty or not all online, or the window is too short to see 5 ticks in.
+/// `cpus` is empty or not all of them are online, or the window is too short for 5 ticks.
 pub fn other_load(cpus: &[u32], window: Duration) -> Result<Estimate, Error> {
     let before = read_accounts(cpus)?;
     std::thread::sleep(window);
@@ -45,12 +45,13 @@ fn read_accounts(cpus: &[u32]) -> Result<Vec<Account>, Error> {
     let of_cpu = |cpu| accounts.get(cpu).copied();
     match cpus.iter().map(of_cpu).collect::<Option<Vec<_>>>() {
         Some(chosen) if !chosen.is_empty() => Ok(chosen),
-        _ => Err(Error::Cpus { cpus: cpus.to_vec(), reason: "none, or not all online" }),
+        _ => Err(Error::Cpus { cpus: cpus.to_vec(), reason: "none given, or some are offline" }),
     }
 }
 
-/// The accounts in /proc/stat by CPU. Fields: user nice system idle iowait irq softirq steal, and
-/// guest and guest_nice, which user and nice already contain. Kernels before 2.6.11 lack the last.
+/// Parses the accounts in /proc/stat by CPU. Fields: user nice system idle iowait irq softirq
+/// steal, and guest and guest_nice, which are already included in user and nice. Kernels before
+/// 2.6.11 lack the last ones, from steal on.
 fn parse_stat(text: &str) -> Result<BTreeMap<u32, Account>, String> {
     let mut accounts = BTreeMap::new();
     for line in text.lines() {
@@ -72,7 +73,7 @@ fn parse_stat(text: &str) -> Result<BTreeMap<u32, Account>, String> {
 }
 
 fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error> {
-    // The kernel corrects idle and iowait downwards at times (proc_stat(5)).
+    // The kernel sometimes corrects idle and iowait downwards (proc_stat(5)).
     let advance = |of: fn(&Account) -> u64| {
         let each = before.iter().zip(after).map(|(b, a)| of(a).saturating_sub(of(b)));
         each.fold(0u64, u64::saturating_add)
@@ -97,7 +98,7 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
     })
 }
 
-/// The 95 % score interval of a share of which `hits` of `n` were seen.
+/// Returns the 95 % score interval for a share, given `hits` out of `n`.
 fn wilson(hits: f64, n: f64) -> (f64, f64) {
     const Z: f64 = NORMAL_QUANTILE;
     let (share, weight) = (hits / n, Z * Z / n);
@@ -166,8 +167,8 @@ mod tests {
         assert!(matches!(short, Err(Error::CannotTell { .. })), "{short:?}");
     }
 
-    /// Synthetic accounts, each tick counted with a known probability, and one added or lost by
-    /// rounding.
+    /// Synthetic accounts: each tick is counted with a known probability, and one is added or lost
+    /// by rounding.
     #[test]
     fn the_interval_holds_a_known_load() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

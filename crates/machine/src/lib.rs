@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Describes this machine: processors, clocks, and other users of them.
+//! Describes this machine: its processors, its clocks, and what else is using them.
 //!
 //! | question | module |
 //! |---|---|
@@ -16,8 +16,8 @@
 //!
 //! Measured values come with an interval; values that cannot be read or determined are an [`Error`]
 //! with the reason. This crate does not change system settings. Functions that measure keep a CPU
-//! busy for the stated time; run them on the thread whose CPU is meant, and not during another
-//! measurement.
+//! busy for the stated time; run them on the thread whose CPU is to be measured, and not during
+//! another measurement.
 
 pub mod core_clock;
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The platform below the kernel: hardware, a hypervisor, or an emulator.
 //!
-//! Left out: which version of it, and whose computer that is.
+//! Left out: the platform's version, and whose computer it is.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpuid::hypervisor_signature;
@@ -18,8 +18,8 @@ pub struct Platform {
     pub emulated: Option<bool>,
 }
 
-/// The platform below the kernel whose /proc and /sys are under `root`: `/` for this machine, where
-/// CPUID is used too.
+/// Determines the platform below the kernel whose /proc and /sys are under `root`: `/` for this
+/// machine, for which CPUID is used too.
 pub fn platform(root: &Path) -> Platform {
     let cpuinfo = read(&root.join("proc/cpuinfo")).unwrap_or_default();
     Platform::determined_by(root, &cpuinfo)
@@ -30,7 +30,7 @@ impl Platform {
         Self { hypervisor: Some(hypervisor.to_owned()), emulated }
     }
 
-    /// As [`platform`], where the text of /proc/cpuinfo was read already.
+    /// Like [`platform`], but with the text of /proc/cpuinfo already read.
     pub fn determined_by(root: &Path, cpuinfo: &str) -> Self {
         Evidence::gather(root, cpuinfo).platform()
     }
@@ -39,24 +39,24 @@ impl Platform {
 /// Inputs for determining the platform.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
-    /// /proc/cpuinfo; empty where it cannot be read.
+    /// Text of /proc/cpuinfo; empty if it cannot be read.
     cpuinfo: String,
-    /// Whether the processor is an x86 one, which announces a hypervisor by CPUID.
+    /// Whether the processor is x86, where CPUID announces a hypervisor.
     is_x86: bool,
-    /// The hypervisor's letters, where CPUID announces one.
+    /// The hypervisor's signature, if CPUID announces a hypervisor.
     signature: Option<[u8; 12]>,
     /// /sys/hypervisor/type, which Xen sets.
     hypervisor_type: Option<String>,
-    /// `compatible` of the device tree's node `hypervisor`, which KVM on POWER and Xen on ARM set.
+    /// `compatible` in the device tree's `hypervisor` node, which KVM on POWER and Xen on ARM set.
     tree_hypervisor: Option<String>,
-    /// `compatible` of the device tree's root.
+    /// `compatible` in the device tree's root node.
     tree_root: Option<String>,
-    /// The maker of the machine, according to its firmware (DMI).
+    /// The system vendor according to the firmware (DMI).
     vendor: Option<String>,
 }
 
-/// The letters of the hypervisors that run guests on the processor itself, and of the one that
-/// emulates (CPUID leaf 0x4000_0000; each from its project's or maker's interface description).
+/// The signatures of the hypervisors that run guests on the processor itself, and of the one that
+/// emulates (CPUID leaf 0x4000_0000; each from its project's or vendor's interface description).
 const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"KVMKVMKVM\0\0\0", "KVM", false),
     (b"Linux KVM Hv", "KVM", false),
@@ -69,9 +69,9 @@ const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"TCGTCGTCGTCG", "QEMU TCG", true),
 ];
 
-/// The generic timer that QEMU emulates for ARM ticks every 16 ns (`GTIMER_SCALE` of its
-/// target/arm/cpu.h): at 62.5 MHz, which Linux prints twofold as BogoMIPS. Under KVM the timer is
-/// the host's, and no processor is known whose timer has that rate.
+/// The generic timer that QEMU emulates for ARM ticks every 16 ns (`GTIMER_SCALE` in its
+/// target/arm/cpu.h), that is, at 62.5 MHz; Linux prints twice that as BogoMIPS. Under KVM the
+/// timer is the host's, and no processor is known whose timer has that rate.
 const EMULATED_TIMER: &str = "125.00";
 
 /// Other processors have no CPUID.
@@ -114,7 +114,7 @@ impl Evidence {
         if let Some((_, name, emulated)) = known {
             return Some(Platform::new(name, Some(*emulated)));
         }
-        // A hypervisor that hides its name may still have left it in the processor's.
+        // A hypervisor that hides its name may still have left it in the processor's name.
         self.by_synthetic_processor().or_else(|| {
             let letters = String::from_utf8_lossy(&signature);
             let name = letters.trim_matches(|c: char| c == '\0' || c == ' ');
@@ -122,7 +122,7 @@ impl Evidence {
         })
     }
 
-    /// Processors that exist in an emulator only.
+    /// Recognizes processors that exist only in an emulator.
     fn by_synthetic_processor(&self) -> Option<Platform> {
         let model = cpuinfo::value(&self.cpuinfo, "model name").unwrap_or("");
         let is_emulated = model.contains("QEMU TCG CPU")
@@ -136,14 +136,15 @@ impl Evidence {
         if self.hypervisor_type.as_deref() == Some("xen") || tree.contains("xen,xen") {
             return Some(Platform::new("Xen", Some(false)));
         }
-        // QEMU writes this node for a guest under KVM only (hw/ppc/spapr.c).
+        // QEMU writes this node only for a guest under KVM (hw/ppc/spapr.c).
         if tree.contains("linux,kvm") {
             return Some(Platform::new("KVM", Some(false)));
         }
         self.hypervisor_type.as_deref().map(|name| Platform::new(name, None))
     }
 
-    /// Boards that only virtual machines have, with and without the processor's help.
+    /// Recognizes boards that only virtual machines have, whether virtualized in hardware or
+    /// emulated.
     fn by_virtual_board(&self) -> Option<Platform> {
         let machine = cpuinfo::value(&self.cpuinfo, "machine").unwrap_or("");
         let is_qemu =
@@ -195,7 +196,7 @@ mod tests {
         let tcg = Some(b"TCGTCGTCGTCG");
         check(&x86("QEMU TCG CPU version 2.5+", tcg), Some("QEMU TCG"), Some(true));
         check(&x86("Intel Core Processor (Haswell)", tcg), Some("QEMU TCG"), Some(true));
-        // The plain model of QEMU, once with the processor's help and once without.
+        // QEMU's basic CPU model, once with hardware virtualization and once emulated.
         let plain = "QEMU Virtual CPU version 2.5+";
         check(&x86(plain, Some(b"KVMKVMKVM\0\0\0")), Some("KVM"), Some(false));
         check(&x86(plain, Some(&[0; 12])), Some("QEMU TCG"), Some(true));

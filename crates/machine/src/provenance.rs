@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Origin of a record: the machine, the system and the time.
+//! Provenance of a record: the machine, the system and the time.
 //!
-//! Left out: who ran it, and anything that names the host.
+//! Left out: who ran it, and anything that identifies the host.
 
 use crate::cpuinfo::cpu_name;
 use crate::files::{Root, read};
@@ -14,12 +14,12 @@ use linerate_record::Provenance;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Describes this machine, now, for a record made by `program` (name and version), built from
-/// `commit` by `compiler`, called as `command` (quoted for a shell). Values that cannot be read are
-/// `None`; an empty list of CPUs means that the allowed ones are unknown.
+/// Describes this machine at this moment, for a record made by `program` (name and version), built
+/// from `commit` by `compiler` and called as `command` (quoted for a shell). Values that cannot be
+/// read are `None`; an empty list of CPUs means that the allowed CPUs are unknown.
 ///
-/// Call it before pinning threads: the CPUs are those the calling thread may use. Takes 20 ms the
-/// first time (see [`tick_rate`](crate::ticks::tick_rate)).
+/// Call this before pinning threads: the CPUs listed are those the calling thread may use. Takes 20
+/// ms the first time (see [`tick_rate`](crate::ticks::tick_rate)).
 pub fn provenance(
     program: &str,
     commit: Option<&str>,
@@ -32,8 +32,8 @@ pub fn provenance(
     Provenance { ticks_per_s, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
-/// Like [`provenance`], but for records without ticks: their rate and shared cores are left out,
-/// and it takes a few hundred microseconds.
+/// Like [`provenance`], but for records without ticks: the tick rate and the shared cores are left
+/// out, and the call takes a few hundred microseconds.
 pub fn provenance_without_ticks(
     program: &str,
     commit: Option<&str>,
@@ -63,14 +63,15 @@ pub fn provenance_without_ticks(
     }
 }
 
-/// The CPU quota of this process's control groups, in CPUs.
+/// Returns the CPU quota of this process's control groups, in CPUs.
 fn cpu_quota() -> Option<f64> {
     let root = Root::new(Path::new("/"));
     let folders = groups::folders(&root, "cpu")?;
     groups::cpu_quota(&root, &folders).map(|quota| quota.cpus)
 }
 
-/// The cores of which more than one hardware thread is among `cpus`, by these threads.
+/// Returns the cores that have more than one hardware thread in `cpus`, each as a list of these
+/// threads.
 fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
     let siblings = Topology::read(cpus).cpus.into_iter().filter_map(|cpu| cpu.siblings.ok());
     let together = |all: Vec<u32>| all.into_iter().filter(|cpu| cpus.contains(cpu)).collect();
@@ -81,13 +82,13 @@ fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
     cores
 }
 
-/// The command line of this process, quoted for a shell.
+/// Returns the command line of this process, quoted for a shell.
 pub fn command_line() -> String {
     let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word so that a shell reads it back unchanged.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!((made.compiler.as_str(), made.command.as_str()), ("rustc", "test --it"));
         assert_eq!(made.cpus, linux::allowed_cpus().unwrap());
         assert_eq!(made.architecture, std::env::consts::ARCH);
-        // Seconds, of this century.
+        // A time in seconds that falls within this century.
         assert!((1_700_000_000..4_000_000_000).contains(&made.unix_s), "{}", made.unix_s);
         assert!(made.kernel.unwrap().starts_with("Linux "));
         assert_eq!(made.ticks_per_s, Some(ticks_per_s()));

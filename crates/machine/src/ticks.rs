@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The timestamp counter: the cheapest clock there is.
 //!
-//! A *tick* is one unit of that counter: of the TSC on x86-64, of the virtual count of the generic
-//! timer on aarch64, a nanosecond of the monotonic clock elsewhere. Ticks are not core cycles (see
-//! [`core_clock`](crate::core_clock)). Counters of different CPUs agree where [`is_invariant`].
+//! A *tick* is one unit of that counter: the TSC on x86-64, the generic timer's virtual count on
+//! aarch64, and elsewhere the monotonic clock, in nanoseconds. Ticks are not core cycles (see
+//! [`core_clock`](crate::core_clock)). Counters of different CPUs agree if [`is_invariant`].
 //!
-//! [`ticks`] may execute some tens of cycles before or after its neighbours in program order: use
-//! it for time spans of thousands of cycles. [`ticks_in_order`] is serializing, and delays code
-//! that would have overlapped.
+//! [`ticks`] may execute a few tens of cycles earlier or later than program order suggests: use it
+//! for time spans of thousands of cycles. [`ticks_in_order`] is serializing, and delays code that
+//! would have overlapped.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::Estimate;
@@ -20,7 +20,7 @@ mod counter {
 
     #[inline(always)]
     pub(super) fn read() -> u64 {
-        // SAFETY: RDTSC exists on every x86-64 processor; Linux does not forbid it to programs.
+        // SAFETY: RDTSC exists on every x86-64 processor; Linux lets programs use it.
         unsafe { _rdtsc() }
     }
 
@@ -88,38 +88,38 @@ mod counter {
     }
 }
 
-/// The timestamp counter now, in ticks.
+/// Reads the timestamp counter, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
     counter::read()
 }
 
-/// As [`ticks`], but after everything before it in the program and before everything after it;
-/// stores may still be on their way to the cache. Costs two to three times as much.
+/// Like [`ticks`], but read after everything before it in program order and before everything after
+/// it; stores may still be on their way to the cache. Costs two to three times as much.
 #[inline(always)]
 pub fn ticks_in_order() -> u64 {
     counter::read_in_order()
 }
 
-/// Whether the processor promises that the counter runs at one rate, whatever the core clock and
-/// the sleep states do. False on x86-64 where a virtual machine hides the promise.
+/// Whether the processor guarantees that the counter runs at a constant rate, regardless of core
+/// clock and sleep states. False on x86-64 if a virtual machine hides the guarantee.
 pub fn is_invariant() -> bool {
     counter::is_invariant()
 }
 
-/// Ticks per second, as [`tick_rate`]; the value alone.
+/// Returns ticks per second: the value from [`tick_rate`] without its bounds.
 pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// Duration of the first call of [`tick_rate`]. Two brackets of 100 ns each are 10 ppm of it.
+/// Duration of the first call to [`tick_rate`]. Two enclosures of 100 ns each are 10 ppm of it.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
-/// Ticks per second of [`monotonic_ns`], with bounds. Takes 20 ms the first time in a process,
-/// asleep; afterwards the same answer at once.
+/// Returns ticks per second of [`monotonic_ns`], with bounds. The first call in a process takes 20
+/// ms, asleep; later calls return the same result at once.
 ///
-/// The bounds are certain (confidence 1), not statistical: each reading of the monotonic clock is
-/// enclosed between two readings of the counter, and preemption can only widen an enclosure.
+/// The bounds are certain (confidence 1), not statistical: each read of the monotonic clock is
+/// enclosed between two reads of the counter, and preemption can only widen an enclosure.
 pub fn tick_rate() -> Estimate {
     static RATE: OnceLock<Estimate> = OnceLock::new();
     *RATE.get_or_init(|| measure_rate(CALIBRATION))
@@ -131,7 +131,7 @@ fn measure_rate(span: Duration) -> Estimate {
     rate_between(first, Enclosure::closest())
 }
 
-/// A reading of the monotonic clock, and the counter before and after it.
+/// A read of the monotonic clock, with the counter before and after it.
 #[derive(Clone, Copy, Debug)]
 struct Enclosure {
     before: u64,
@@ -140,7 +140,8 @@ struct Enclosure {
 }
 
 impl Enclosure {
-    /// The tightest of 64 tries (some microseconds): most of them are undisturbed.
+    /// Returns the tightest of 64 attempts (a few microseconds in all): most of them are
+    /// undisturbed.
     fn closest() -> Self {
         let read = |_| {
             let before = ticks_in_order();
@@ -155,8 +156,8 @@ impl Enclosure {
     }
 }
 
-/// The counter went from somewhere in the first enclosure to somewhere in the second, while the
-/// clock advanced by the difference of its readings, each of which is rounded down to a nanosecond.
+/// The counter advanced from somewhere in the first enclosure to somewhere in the second, while the
+/// clock advanced by the difference between its reads, each rounded down to a nanosecond.
 fn rate_between(first: Enclosure, second: Enclosure) -> Estimate {
     let ns = second.ns.saturating_sub(first.ns) as f64;
     let per_second = |ticks: u64, ns: f64| ticks as f64 / ns * 1e9;
@@ -178,8 +179,8 @@ mod tests {
         assert!(before < elsewhere && elsewhere < ticks());
     }
 
-    /// The bounds are certain, so those of two measurements must overlap, whatever happened
-    /// meanwhile.
+    /// The bounds are certain, so those from two measurements must overlap, whatever happened in
+    /// between.
     #[test]
     fn two_calibrations_agree_within_their_bounds() {
         let (cached, longer) = (tick_rate(), measure_rate(Duration::from_millis(100)));
@@ -195,7 +196,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// Synthetic enclosures around moments that are known: the bounds hold the true rate.
+        /// Synthetic enclosures around known moments: the bounds contain the true rate.
         #[test]
         fn bounds_hold_the_true_rate(
             ticks_per_ns in 0.001f64..10.0,

@@ -2,9 +2,9 @@
 //! Topology: logical CPUs that share a core, a package or a cache, and the order in which to use
 //! them.
 //!
-//! Read from /sys, as reported by the kernel. In a virtual machine the hypervisor decides: two
-//! "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of different speed in one
-//! machine.
+//! Read from /sys, as reported by the kernel. In a virtual machine the hypervisor decides what is
+//! reported: two "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of different
+//! speeds in one machine.
 
 use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
@@ -24,17 +24,17 @@ pub enum CacheKind {
 /// One cache, as seen from one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// 1 is nearest to the core.
+    /// Cache level; 1 is nearest to the core.
     pub level: u32,
     /// Its kind.
     pub kind: CacheKind,
-    /// Its size, all sharers together.
+    /// Total size, for all sharers together.
     pub bytes: Result<u64, Error>,
-    /// The length of a cache line.
+    /// Cache line size.
     pub line_bytes: Result<u64, Error>,
     /// Lines per set.
     pub ways: Result<u32, Error>,
-    /// The logical CPUs that share it, this one included, ascending.
+    /// The logical CPUs that share the cache, including this one, ascending.
     pub shared_by: Result<Vec<u32>, Error>,
 }
 
@@ -43,18 +43,18 @@ pub struct Cache {
 pub struct Cpu {
     /// Its number.
     pub number: u32,
-    /// The core it belongs to; unique only within a package, and on some machines not even there.
+    /// The core it belongs to; unique only within a package, and on some machines not even that.
     pub core: Result<u32, Error>,
     /// The package (socket) it belongs to.
     pub package: Result<u32, Error>,
-    /// The logical CPUs of the same core, this one included, ascending.
+    /// The logical CPUs of the same core, including this one, ascending.
     pub siblings: Result<Vec<u32>, Error>,
-    /// Its caches, in the order of the kernel.
+    /// Its caches, in the kernel's order.
     pub caches: Result<Vec<Cache>, Error>,
 }
 
 impl Cpu {
-    /// The logical CPUs that share its level 3 cache, this one included, ascending.
+    /// Returns the logical CPUs that share its L3 cache, including this one, ascending.
     ///
     /// # Errors
     /// The kernel reports no such cache.
@@ -67,23 +67,24 @@ impl Cpu {
                 "CPU {} has no L3 cache, or the kernel does not report it",
                 self.number
             ),
-            advice: "do without it",
+            advice: "continue without it",
         };
         shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
     }
 
-    /// The lowest CPU of its core, which identifies the core; itself if siblings are unknown.
+    /// Returns the lowest CPU in its core, which identifies the core; the CPU itself if its
+    /// siblings are unknown.
     fn core_leader(&self) -> u32 {
         self.siblings.as_ref().ok().and_then(|s| s.first().copied()).unwrap_or(self.number)
     }
 
-    /// The lowest CPU on its L3, which identifies the cache; 0 if unknown.
+    /// Returns the lowest CPU on its L3, which identifies the cache; 0 if unknown.
     fn l3_leader(&self) -> u32 {
         self.l3_group().ok().and_then(|group| group.first().copied()).unwrap_or(0)
     }
 }
 
-/// The logical CPUs of a machine, or those that were asked for, in the order asked.
+/// A machine's logical CPUs, or the requested ones, in the order requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// One entry per CPU.
@@ -91,21 +92,22 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads what /sys says about `cpus`; some 0.1 ms each.
+    /// Reads the topology of `cpus` from /sys; takes about 0.1 ms each.
     pub fn read(cpus: &[u32]) -> Self {
         Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
     }
 
-    /// As [`Topology::read`], where the folders of the CPUs are below `root`.
+    /// Like [`Topology::read`], with the CPU folders below `root`.
     pub fn read_from(root: &Path, cpus: &[u32]) -> Self {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
 
-    /// The `n` CPUs to take for `n` threads that work together; all of them where there are fewer.
+    /// Returns the `n` CPUs to use for `n` cooperating threads; all CPUs if there are fewer.
     ///
-    /// One per core before any second thread of a core, since siblings slow each other down. Among
-    /// those, one level 3 cache is filled before the next is begun, the one with most cores first,
-    /// since what passes between threads should not leave the cache. Ties go to the lowest number.
+    /// Takes one CPU per core before the second thread of any core, since siblings slow each other
+    /// down. Within that order, fills one L3 before starting the next, the one with the most cores
+    /// first, since data passed between threads should stay in the cache. Ties go to the lowest
+    /// number.
     pub fn pick(&self, n: usize) -> Vec<u32> {
         let mut ranked: Vec<Ranked> = self.cpus.iter().map(|cpu| self.rank(cpu)).collect();
         ranked.sort_unstable();
@@ -129,7 +131,7 @@ impl Topology {
     }
 }
 
-/// Position of a CPU in the order of [`Topology::pick`]; the fields are compared in order.
+/// A CPU's rank in the order of [`Topology::pick`]; the fields are compared in order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     thread_of_core: usize,
@@ -138,7 +140,7 @@ struct Ranked {
     number: u32,
 }
 
-/// The `n` of the `allowed` CPUs to take for `n` threads that work together, best first: see
+/// Returns the `n` of the `allowed` CPUs to use for `n` cooperating threads, best first: see
 /// [`Topology::pick`].
 pub fn pick_cpus(n: usize, allowed: &[u32]) -> Vec<u32> {
     Topology::read(allowed).pick(n)
@@ -151,7 +153,7 @@ fn read_cpu(root: &Path, number: u32) -> Cpu {
         number,
         core: read_as(&topology.join("core_id"), parse_number),
         package: read_as(&topology.join("physical_package_id"), parse_number),
-        // Called core_cpus_list since Linux 5.3, which kept this name too.
+        // Named core_cpus_list since Linux 5.3, which kept this name too.
         siblings: read_as(&topology.join("thread_siblings_list"), parse_cpu_list),
         caches: read_caches(&base.join("cache")),
     }
@@ -229,7 +231,8 @@ mod tests {
         }
     }
 
-    /// Two CCXs of two cores of two threads; numbered core by core, then the second threads.
+    /// Two CCXs with two cores each and two threads per core; first threads are numbered core by
+    /// core, then second threads.
     fn epyc() -> Sys {
         let sys = Sys::new();
         for cpu in 0..8 {
@@ -266,7 +269,7 @@ mod tests {
         assert_eq!(topology.pick(99).len(), 5);
     }
 
-    /// A Raspberry Pi 4: no word on caches. core_id is there.
+    /// A Raspberry Pi 4: reports no caches, but has core_id.
     #[test]
     fn absent_caches_have_a_reason() {
         let sys = Sys::new();
@@ -279,7 +282,7 @@ mod tests {
         assert!(error.to_string().contains("cpu3/cache: the kernel reports no cache"), "{error}");
     }
 
-    /// A POWER8: eight threads to a core, and a firmware that does not number packages.
+    /// A POWER8: eight threads per core, and firmware that does not number packages.
     #[test]
     fn one_thread_of_each_core_before_a_second() {
         let sys = Sys::new();
@@ -311,7 +314,7 @@ mod tests {
         }
     }
 
-    /// A topology of `threads` threads to a core, of which `allowed` may be used.
+    /// A topology with `threads` threads per core, of which the CPUs in `allowed` may be used.
     fn regular(threads: u32, allowed: &[u32]) -> Topology {
         let unknown = || Error::Cpus { cpus: vec![], reason: "synthetic" };
         let cpu = |&number: &u32| {
@@ -330,7 +333,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// As many cores are used as can be, and no CPU twice.
+        /// As many cores as possible are used, and no CPU is used twice.
         #[test]
         fn picks_spread_over_cores(
             threads in 1u32..5,

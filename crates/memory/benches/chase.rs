@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a load of a chase compared with the simplest equivalent loop, and cost of building a
+//! Cost per load of a chase compared with the simplest equivalent loop, and cost of building a
 //! chain.
 //!
-//! Rounds in which both walk the same chain, in random order; it prints the minimum ns and cycles
-//! per load of each over all rounds, and the median of the ratios within a round with its 95 %
-//! interval. In the nearest cache a load takes a whole number of cycles: 4 or 5 on most cores. The
-//! goal: the walk is at most 2 % slower than the plain loop.
+//! In each round, both walk the same chain, in random order. Prints the minimum ns and cycles per
+//! load of each over all rounds, and the median of the per-round ratios with its 95 % interval. In
+//! L1 a load takes a whole number of cycles: 4 or 5 on most cores. The goal: the walk is at most 2
+//! % slower than the plain loop.
 //!
 //! `cargo bench -p linerate-memory --bench chase`
 
@@ -24,11 +24,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROUNDS: usize = 101;
-/// Bytes of the chain, and the loads of a window: half a millisecond at most.
+/// Chain size in bytes, and loads per window: half a millisecond at most.
 const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 
-/// Index of the successor of each item: what a loop in any language would follow.
+/// Returns the index of each item's successor: what a loop in any language would follow.
 fn successors(chain: &Chain<'_>) -> Vec<u32> {
     let mut next = vec![0; chain.len()];
     let mut cursor = Cursor::default();
@@ -40,7 +40,7 @@ fn successors(chain: &Chain<'_>) -> Vec<u32> {
     next
 }
 
-/// Memory of the same layout as the chain's: an index at the start of each line.
+/// Returns memory with the same layout as the chain: an index at the start of each line.
 fn lines(next: &[u32]) -> Vec<[u64; 8]> {
     next.iter().map(|&item| [item.into(), 0, 0, 0, 0, 0, 0, 0]).collect()
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slowdown of textbook matrix multiplication compared with interchanged loops: predicted from the
-//! record of `linerate memory`, and measured for comparison.
+//! Slowdown of textbook matrix multiplication relative to interchanged loops: predicted from a
+//! `linerate memory` record, and measured for comparison.
 //!
 //! ```text
 //! linerate memory --json > record.json
 //! cargo run --release -p linerate-memory --example matmul_prediction -- record.json [N ...]
 //! ```
 //!
-//! The model gets the record, the sizes, and how long the arithmetic of both loops takes where all
-//! data are in the first level: of rows of [`SMALL`] elements. One row of the product is measured
-//! at a time, in stretches far shorter than what the system lets a thread run, the two loops in
-//! turn; of each stretch the fastest counts. Exit status 1 where the prediction is off by more than
+//! The model gets the record, the sizes, and the arithmetic time of both loops with all data in L1,
+//! measured on rows of [`SMALL`] elements. One row of the product is measured at a time, in
+//! stretches far shorter than a scheduler time slice, alternating between the two loops; the
+//! fastest run of each stretch counts. The exit status is 1 if the prediction is off by more than
 //! [`MOST_OFF`] at more than one size in three.
 
 use linerate_hierarchy::matmul::{Machine, Multiplication};
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Elements of a row when the arithmetic is measured: two rows of eight bytes fit 16 KiB.
+/// Elements per row when measuring the arithmetic: two rows of eight-byte elements fit in 16 KiB.
 const SMALL: usize = 1000;
 
 /// Default numbers of rows and columns: not multiples of large powers of two.
@@ -33,10 +33,10 @@ const SIZES: [usize; 3] = [500, 1000, 2000];
 
 const MOST_OFF: f64 = 0.2;
 
-/// Multiply-adds of a timed stretch: 20 to 200 us.
+/// Multiply-adds in a timed stretch: 20 to 200 us.
 const STRETCH: usize = 40_000;
 
-/// Rows of the product are computed for this long, and at least this many times.
+/// Rows of the product are computed for this long, and at least this many rows.
 const SPAN: Duration = Duration::from_millis(1000);
 const LEAST_ROWS: u32 = 6;
 
@@ -95,8 +95,8 @@ fn compare<T: Element>(
     Ok(good)
 }
 
-/// ns per multiply-add of both loops with rows of `n` elements: of a matrix of `rows` rows, or, if
-/// 0, of one row and of adjacent columns.
+/// Measures ns per multiply-add of both loops with rows of `n` elements: for a matrix with `rows`
+/// rows or, if 0, for one row and adjacent columns.
 fn measure<T: Element>(
     n: usize,
     rows: Option<usize>,
@@ -105,13 +105,13 @@ fn measure<T: Element>(
     let in_b = rows.map_or(2 * n, |rows| rows * n);
     let bytes = (2 * n + in_b) * size_of::<T>();
     let mut arena = Arena::new(bytes, report.pages.used, &AtomicBool::new(false))?;
-    // SAFETY: every pattern of bits is a number of these types, and they need no more alignment.
+    // SAFETY: every bit pattern is valid for these types, and they need no stricter alignment.
     let (_, elements, _) = unsafe { arena.words().align_to_mut::<T>() };
     elements.fill(T::from(1));
     let (a, rest) = elements.split_at_mut(n);
     let (c, b) = rest.split_at_mut(n);
     let (column_stride, row_stride) = if rows.is_some() { (n, n) } else { (1, 0) };
-    // Columns that share a line stay together.
+    // Keeps columns that share a line together.
     let width = (STRETCH / n).next_multiple_of(64 / size_of::<T>()).min(n);
     let stretches: Vec<(usize, usize)> =
         (0..n).step_by(width).map(|from| (from, (from + width).min(n))).collect();
@@ -142,8 +142,8 @@ fn time(work: impl FnOnce()) -> f64 {
     (monotonic_ns() - start) as f64
 }
 
-/// Elements of a row of the product, each from the row `a` and a column of `b`, whose elements are
-/// `stride` apart.
+/// Computes elements of a row of the product, each from the row `a` and a column of `b`, whose
+/// elements are `stride` apart.
 #[inline(never)]
 fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (column, c) in c.iter_mut().enumerate() {
@@ -155,8 +155,8 @@ fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     }
 }
 
-/// Adds the contribution of some elements of `a` and as many rows of `b`, `stride` apart, to a row
-/// of the product.
+/// Adds the contribution of some elements of `a` and the same number of rows of `b`, `stride`
+/// apart, to a row of the product.
 #[inline(never)]
 fn interchanged<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (row, &a) in a.iter().enumerate() {

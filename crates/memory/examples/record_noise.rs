@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records how neighbours change the latency of a load: data for `lab/caches`, whose synthetic
-//! machines are as noisy as real ones.
+//! Records how neighbours affect load latency: data for `lab/caches`, whose synthetic machines are
+//! as noisy as real ones.
 //!
 //! ```text
 //! cargo run --release -p linerate-memory --example record_noise -- 400 16K 256K 3M 128M >FILE
 //! ```
 //!
-//! A row has one window for each of four page-local chains, which are to fit the first, second and
-//! third cache, and none: its time per load over the quiet time. That is the least of the
-//! recording, or of an earlier, quieter one: four more arguments in ns, as the head of a recording
-//! has them. Windows in which the thread was preempted are measured again, as those of a curve are.
+//! A row has one window for each of four page-local chains, sized to fit L1, L2, L3 and no cache:
+//! its time per load divided by the quiet time. The quiet time is the minimum in the recording, or
+//! in an earlier, quieter one, given as four more arguments in ns, as in the header of a recording.
+//! Windows in which the thread was preempted are measured again, as for a curve.
 
 use linerate_memory::Watch;
 use linerate_memory::arena::Arena;
@@ -93,7 +93,7 @@ fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Err
     Ok(times)
 }
 
-/// ns per load in an undisturbed window, after a walk along all of a chain that fits a cache.
+/// Measures ns per load in an undisturbed window, after walking the whole chain if it fits a cache.
 fn one_window(windows: &Windows<'_>, chain: &Chain<'_>, cursor: &mut Cursor) -> Option<f64> {
     let lines = chain.len() as u64;
     if lines <= 1 << 17 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of the chains: of one page size, all of it touched before timing.
+//! The memory for the chains: one page size, all of it touched before timing.
 //!
-//! Left out: pages of hugetlbfs, which must be reserved in advance, and NUMA nodes: memory is on
-//! the node of the CPU that touches it.
+//! Left out: hugetlbfs pages, which must be reserved in advance, and NUMA nodes: memory is on the
+//! node of the CPU that touches it.
 
 use crate::MemoryError;
 use linerate_linux::{Mapping, advise_huge_pages, advise_small_pages, page_bytes};
@@ -11,11 +11,12 @@ use linerate_record::memory::PageKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Alignment of an arena: the huge page of x86-64, and of aarch64 and riscv64 with pages of 4 KiB.
+/// Alignment of an arena: the huge page size on x86-64, and on aarch64 and riscv64 with 4 KiB
+/// pages.
 const ALIGNMENT: usize = 2 << 20;
 
-/// Odd, so that it visits each page of a chunk (a power of two) once; far from 0 in both
-/// directions.
+/// Step between pages touched in succession. Odd, so that each page in a chunk (a power of two) is
+/// visited once; far from 0 in both directions.
 const APART: usize = 197;
 
 /// Memory to measure in, aligned to 2 MiB, mapped and touched; unmapped on drop.
@@ -31,18 +32,18 @@ pub struct Arena {
 
 impl Arena {
     /// Allocates `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
-    /// grants them, and touches all of them: 0.2 to 2 s per GiB. [`limits`](crate::limits) has the
-    /// maximum.
+    /// grants them, and touches all of them, which takes 0.2 to 2 s per GiB.
+    /// [`limits`](crate::limits) has the maximum.
     ///
     /// # Errors
-    /// The kernel does not have that much, or `stop` was set meanwhile.
+    /// The kernel does not have that much memory, or `stop` was set meanwhile.
     pub fn new(bytes: usize, kind: PageKind, stop: &AtomicBool) -> Result<Self, MemoryError> {
         let page = page_bytes();
         let bytes = bytes.max(page).saturating_add(page - 1) / page * page;
         let mapping = Mapping::new(bytes.saturating_add(ALIGNMENT))?;
         let offset = mapping.start().align_offset(ALIGNMENT);
         let mut arena = Self { mapping, offset, bytes, kind, granted: None };
-        // A refusal is not an error: without huge pages in the kernel all pages are small, as
+        // A refusal is not an error: if the kernel has no huge pages, all pages are small, as
         // `granted` shows.
         let _ = match kind {
             PageKind::Huge => advise_huge_pages(arena.start(), bytes),
@@ -53,13 +54,13 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Address of its first byte. All of [`bytes`](Self::bytes) from there may be read and written
-    /// while `self` lives, provided that the caller ensures exclusive access.
+    /// Returns the address of the first byte. The [`bytes`](Self::bytes) bytes from there may be
+    /// read and written while `self` lives, provided that the caller ensures exclusive access.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start().wrapping_add(self.offset)
     }
 
-    /// Size: whole small pages.
+    /// Size in bytes: whole small pages.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -69,21 +70,21 @@ impl Arena {
         self.kind
     }
 
-    /// Share backed by huge pages according to the kernel, 0 to 1; `None` if unknown.
+    /// Returns the share backed by huge pages according to the kernel, 0 to 1; `None` if unknown.
     pub fn granted(&self) -> Option<f64> {
         self.granted
     }
 
-    /// All of the memory, as words.
+    /// Returns all of the memory as words.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped, zero at first, aligned to 2 MiB, and borrowed alone: `self` is.
+        // SAFETY: mapped, initially zero, aligned to 2 MiB, and exclusively borrowed, as `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start().cast(), self.bytes / 8) }
     }
 
     /// Writes to each page, so that the kernel allocates it now: in each chunk first one page, then
-    /// one [`APART`] pages later, and so on around. Pages allocated in sequence are often
-    /// physically adjacent, and some processors (AMD's since Zen) coalesce four adjacent pages into
-    /// one TLB entry: the TLB would seem larger.
+    /// the page [`APART`] pages later, and so on, wrapping around. Pages allocated in sequence are
+    /// often physically adjacent, and some processors (AMD's since Zen) coalesce four adjacent
+    /// pages into one TLB entry, which would make the TLB seem larger.
     fn touch(&mut self, page: usize, stop: &AtomicBool) -> Result<(), MemoryError> {
         let words = self.words();
         for chunk in words.chunks_mut(ALIGNMENT / 8) {
@@ -94,8 +95,8 @@ impl Arena {
             for turn in 0..pages {
                 let place = turn * APART % pages * (page / 8);
                 if let Some(first) = chunk.get_mut(place) {
-                    // Never read: only the access counts, which must not be optimised away.
-                    // SAFETY: a word of a slice that is borrowed alone.
+                    // The value is never read: only the access matters, which must not be optimised
+                    // away. SAFETY: a word in an exclusively borrowed slice.
                     unsafe { std::ptr::write_volatile(first, 0) };
                 }
             }
@@ -111,9 +112,9 @@ impl Arena {
     }
 }
 
-/// Bytes in huge pages between the addresses `start` and `end`, from the text of /proc/PID/smaps;
-/// `None` if it does not show them. madvise(2) makes the range a separate mapping, so mappings that
-/// begin or end outside of it do not count.
+/// Returns the number of bytes in huge pages between the addresses `start` and `end`, from the text
+/// of /proc/PID/smaps; `None` if the text does not show it. madvise(2) makes the range a separate
+/// mapping, so mappings that begin or end outside of it do not count.
 fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     let (mut is_within, mut sum) = (false, None);
     for line in smaps.lines() {
@@ -127,7 +128,7 @@ fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     sum
 }
 
-/// Addresses of a line that begins a mapping: `7f00-7fff rw-p ...`.
+/// Parses the addresses in a line that begins a mapping: `7f00-7fff rw-p ...`.
 fn addresses(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// All of it has memory behind it: the kernel counts what is resident.
+    /// All of the arena is backed by memory: the kernel counts resident pages.
     #[test]
     fn all_of_an_arena_is_there_before_it_is_used() {
         let arena = Arena::new(8 << 20, PageKind::Base, &RUN).unwrap();
@@ -188,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Two mappings of the range, one before and one behind it, and one of a file.
+    /// Two mappings in the range, one before and one after it, and one of a file.
     #[test]
     fn huge_pages_as_recorded() {
         let smaps = "\

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes per second, of one thread and of all, and what a load costs while others use memory.
+//! Bytes per second for one thread and for all threads, and the cost of a load while other threads
+//! use memory.
 //!
 //! ```text
 //! pass:  for each level and operation, in a new random order, the same for all threads:
@@ -7,11 +8,11 @@
 //!            windows, in which all threads sweep at the same time
 //! ```
 //!
-//! A window counts only if no thread was preempted in it, and if all of them swept nearly all of
-//! the time. Each figure comes with its bound: the same loop over few enough lines for L1, or
-//! the fastest result if that was faster.
+//! A window counts only if no thread was preempted during it and all threads were sweeping nearly
+//! all of the time. Each figure comes with its bound: the same loop over few enough lines to fit
+//! L1, or the fastest result if that was faster.
 //!
-//! Left out: stores past the caches, memory of other nodes, and mixes of reading and writing.
+//! Left out: non-temporal stores, memory on other nodes, and mixes of reads and writes.
 
 mod loaded;
 mod passes;
@@ -34,15 +35,14 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sweep::{LOT, Piece};
 
-/// Settings of the measurement.
+/// Settings for the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
-    /// CPUs to use, one thread each; the first is that of the calling thread, which is pinned to
-    /// it.
+    /// CPUs to use, one thread each; the first is the one that the calling thread is pinned to.
     pub cpus: &'a [u32],
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: usize,
-    /// Seed of the random orders.
+    /// Seed for the random orders.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
@@ -52,16 +52,17 @@ const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation
 
 const UNIT: &str = "GB/s";
 
-/// The levels to sweep.
+/// An operation and the working set to sweep.
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     operation: Operation,
-    /// Bytes of each thread, or the reason why there are none.
+    /// Bytes per thread, or the reason why there are none.
     bytes: Result<usize, String>,
 }
 
-/// Reads, writes and copies in each of `levels`, with one thread and with all. A figure that does
-/// not fit, or is cut short by the deadline or a stop, is absent with a reason.
+/// Measures reads, writes and copies in each of `levels`, with one thread and with all. A figure
+/// whose working set does not fit, or that is cut short by the deadline or a stop request, is
+/// absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -71,8 +72,8 @@ pub fn measure(
     let sets = working_sets(levels, arena.bytes());
     let threads = request.cpus.len();
     let mut records = Vec::new();
-    windows.progress("bandwidth of one thread");
-    let reason = "no measured size is clearly within this level only";
+    windows.progress("single-thread bandwidth");
+    let reason = "no measured size is clearly within this level alone";
     let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
     let jobs = jobs(bytes);
     let halfway = if threads > 1 { 2 } else { 1 };
@@ -83,7 +84,7 @@ pub fn measure(
     let samples = rounds(windows, piece, &plan, &mut |go_on| go_on);
     record(&mut records, levels, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
-        windows.progress("bandwidth of all threads");
+        windows.progress("bandwidth of all threads together");
         let sharers = sharers(request.cpus, levels.len());
         let bytes = bytes_of_each(levels, &sets, &sharers, arena.bytes() / threads);
         let jobs = self::jobs(bytes);
@@ -111,7 +112,7 @@ pub fn measure(
     records
 }
 
-/// All operations: for each, its bound first, then each level.
+/// Lists the jobs for all operations: for each, first its bound, then each level.
 fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     let of = |operation| {
         let bound = match operation {
@@ -125,8 +126,8 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Number of `cpus` that share a cache of each of the levels 1 to `levels`: as reported by the OS;
-/// otherwise L3 is assumed to be shared by all.
+/// Returns how many of `cpus` share a cache at each of the levels 1 to `levels`, as reported by the
+/// OS; otherwise L3 is assumed to be shared by all.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
     let of_level = |level: usize| {
@@ -142,8 +143,9 @@ fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     (1..=levels).map(of_level).collect()
 }
 
-/// Bytes of each of several threads in each of `levels`, given the working sets of one thread, the
-/// threads that share a cache of each level, and the bytes that a thread can have.
+/// Returns the bytes per thread, for several threads, in each of `levels`, given the working sets
+/// for one thread, the number of threads that share a cache at each level, and the maximum bytes
+/// per thread.
 fn bytes_of_each(
     levels: &[MemoryLevel],
     sets: &[Option<usize>],
@@ -154,10 +156,10 @@ fn bytes_of_each(
     let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
         let nearer = before;
         let size = level.size_bytes.as_number();
-        // Share of each thread of a level that it shares.
+        // Each thread's share of a level that it shares with others.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
-            return Err("no measured size is clearly within this level only".to_owned());
+            return Err("no measured size is clearly within this level alone".to_owned());
         };
         let (bytes, least) = match size {
             Some(_) => (set / sharers, 1.4 * nearer),
@@ -166,14 +168,13 @@ fn bytes_of_each(
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
         if bytes > most {
             return Err(format!(
-                "each thread needs {bytes} bytes and gets {most}: allow more memory, or fewer \
-                 processors"
+                "each thread needs {bytes} bytes and gets {most}: allow more memory, or fewer CPUs"
             ));
         }
         match size {
             Some(_) if bytes as f64 > 0.8 * before => Err(format!(
                 "shared by {sharers} threads, it holds {before:.0} bytes per thread, hardly more \
-                 than the previous level: allow fewer processors"
+                 than the previous level: allow fewer CPUs"
             )),
             _ => Ok(bytes),
         }
@@ -181,7 +182,7 @@ fn bytes_of_each(
     levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
-/// Figures of all jobs, by level; `more` is the advice for getting more time.
+/// Records the figures of all jobs, by level; `more` is the advice for getting more time.
 fn record(
     records: &mut Vec<Bandwidth>,
     levels: &[MemoryLevel],
@@ -199,16 +200,16 @@ fn record(
                 let of_job: Vec<&[Sample]> = samples.iter().map(|s| s[k].as_slice()).collect();
                 match passes(&of_job) {
                     passes if passes.is_empty() => absent(&format!(
-                        "every window was preempted on some thread: the time was too short, or the \
-                         machine too busy; {more}"
+                        "every window was preempted on at least one thread: the time was too \
+                         short, or the machine too busy; {more}"
                     )),
                     passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
                 }
             }
         }
     };
-    // A rate reached by some threads is possible: the loop over one lot may be disturbed more than
-    // another.
+    // A rate that some threads reached is possible: the loop over one lot may be disturbed more
+    // than another.
     let fastest = |jobs: Range<usize>| {
         let rate = |k: &usize| gb_per_s(*k).as_number().unwrap_or(0.0);
         let first = jobs.start;
@@ -230,7 +231,7 @@ fn record(
     }
 }
 
-/// Rate from a time.
+/// Converts a time to a rate.
 fn inverse(time: Estimate) -> Estimate {
     Estimate { value: 1.0 / time.value, low: 1.0 / time.high, high: 1.0 / time.low, ..time }
 }
@@ -261,12 +262,12 @@ mod tests {
         let levels = [Some(32.0), Some(1024.0), Some(65536.0), None];
         let sets = [Some(16), Some(180), Some(8192), None];
         assert_eq!(of_each(&levels, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
-        // Two threads of a core, eight of a third level.
+        // Two threads share a core, eight share an L3.
         let shared = of_each(&levels, &[2, 2, 8, 8], 32 << 10);
         assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
     }
 
-    /// Two thirds of a MiB would fit the second level.
+    /// Two thirds of a MiB would fit L2.
     #[test]
     fn a_share_that_fits_the_level_before_grows_or_is_refused() {
         let levels = [Some(32.0), Some(1024.0), Some(16384.0), None];
@@ -287,7 +288,8 @@ mod tests {
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 
-    /// Synthetic levels on two processors, or the same one twice: figures of all, or a reason.
+    /// Synthetic levels on two processors, or on the same one twice: every figure is present or has
+    /// a reason.
     #[test]
     fn one_thread_and_all_are_measured() {
         let allowed = allowed_cpus().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of lines in memory, each of which holds the address of the next, and the walk along them.
+//! Chains of cache lines in memory, each holding the address of the next, and the walk along them.
 //!
 //! A chain is a cycle over items 0 to n-1; the [`Layout`] defines the address of an item. It is
 //! built item by item, so that every prefix is a chain too:
@@ -10,13 +10,13 @@
 //! to take i off:     next(j) = next(i)           with the same j; items go last first
 //! ```
 //!
-//! With one box for all items this makes every cycle over 0 to i equally likely: there are i places
-//! to put item i into, each equally likely, and (i-1)! cycles before. With boxes of some pages, an
-//! item is inserted after one of its own box, the first of a box after the last of a random earlier
-//! box: a random path through each box, and the boxes in a random cycle. Only the last box may be
-//! incomplete.
+//! With a single box for all items, every cycle over 0 to i is equally likely: there are i equally
+//! likely places to insert item i, and (i-1)! cycles before that. With boxes of a few pages, an
+//! item is inserted after another item in its own box, and the first item of a box after the last
+//! one of a random earlier box. The result is a random path through each box, and a random cycle of
+//! boxes. Only the last box may be incomplete.
 //!
-//! Left out: what the time of a load means, and writing to the lines while they are walked.
+//! Left out: what the time per load means, and writing to the lines during a walk.
 
 use crate::arena::Arena;
 use linerate_linux::page_bytes;
@@ -24,14 +24,14 @@ use linerate_record::memory::Order;
 use linerate_record::random::{GOLDEN, finish};
 use std::marker::PhantomData;
 
-/// Loads come in multiples of this number.
+/// The number of loads is a multiple of this.
 pub const UNROLL: u64 = 16;
 
-/// Small pages in a box of a page-local chain: few enough for any first-level TLB, enough for an
+/// Small pages per box of a page-local chain: few enough for any first-level TLB, but enough for an
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Items added between two clock reads: a few ms.
+/// Items added between two clock reads, which takes a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
 /// Addresses of the items, and the order of the walk.
@@ -39,31 +39,32 @@ pub(crate) const STRETCH: usize = 1 << 16;
 pub struct Layout {
     /// The order of the walk.
     pub order: Order,
-    /// Bytes from one item to the next, a multiple of `line`: the line size for a dense chain,
-    /// the page size for one line per page.
+    /// Distance between items in bytes, a multiple of `line`: the line size for a dense chain, the
+    /// page size for one line per page.
     pub stride: usize,
-    /// Bytes of a line. With a longer stride, item i takes line i of its stretch, counted around,
-    /// so that no set of a cache gets more of them than others.
+    /// Line size in bytes. If the stride is longer, item i takes line i of its stride, wrapping
+    /// around, so that no cache set gets more lines than another.
     pub line: usize,
-    /// Bytes from the start of the arena to item 0, a multiple of `stride`. Items go around the
-    /// end of the arena.
+    /// Offset of item 0 from the start of the arena in bytes, a multiple of `stride`. Items wrap
+    /// around at the end of the arena.
     pub start: usize,
 }
 
 impl Layout {
-    /// Line after line of `line` bytes from the start of the arena.
+    /// Lays items out on consecutive lines of `line` bytes from the start of the arena.
     pub fn dense(order: Order, line: usize) -> Self {
         Self { order, stride: line, line, start: 0 }
     }
 
-    /// One line in each `page` bytes from the start of the arena, walked at random.
+    /// Lays items out on one line per `page` bytes from the start of the arena, walked in random
+    /// order.
     pub fn one_per_page(page: usize, line: usize) -> Self {
         Self { order: Order::Random, stride: page, line, start: 0 }
     }
 }
 
-/// A position in a chain. It belongs to the chain it is from; in another one it is merely some
-/// position.
+/// A position in a chain. It is specific to the chain it came from; in any other chain it is an
+/// arbitrary position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     item: usize,
@@ -76,26 +77,26 @@ pub struct Chain<'a> {
     layout: Layout,
     /// Capacity in items.
     capacity: usize,
-    /// Items of a box, as a power of two.
+    /// Log2 of the items per box.
     box_shift: u32,
-    /// The stride, as a power of two.
+    /// Log2 of the stride.
     stride_shift: u32,
-    /// Lines of a stride, less 1.
+    /// Lines per stride, minus 1.
     skew_mask: usize,
-    /// Item 0, in strides from the start of the arena.
+    /// Position of item 0, in strides from the start of the arena.
     first: usize,
     seed: u64,
     /// Items in the chain.
     len: usize,
     /// Successor of each box.
     after: Vec<u32>,
-    /// The item of each box whose successor is in another box.
+    /// For each box, the item whose successor is in another box.
     exits: Vec<usize>,
     arena: PhantomData<&'a mut Arena>,
 }
 
 impl<'a> Chain<'a> {
-    /// A chain of one item. `seed` chooses among the random orders.
+    /// Creates a chain of one item. `seed` selects one of the random orders.
     ///
     /// # Panics
     /// The layout does not fit the arena: no room for an item, a stride that is not a power of two
@@ -129,12 +130,12 @@ impl<'a> Chain<'a> {
         chain
     }
 
-    /// Items in the chain; at least 1.
+    /// Number of items in the chain; at least 1.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: a chain has at least one item.
+    /// Always false: a chain has at least one item.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -144,11 +145,12 @@ impl<'a> Chain<'a> {
         self.capacity
     }
 
-    /// Grows or shrinks to `len` items, at least 1 and at most as many as fit. Takes 3 to 30 ns per
-    /// item added or removed. A chain of the same length is the same chain, whatever its history.
+    /// Grows or shrinks the chain to `len` items, at least 1 and at most as many as fit. Takes 3 to
+    /// 30 ns per item added or removed. Chains of the same length are identical, whatever their
+    /// history.
     pub fn resize(&mut self, len: usize) {
         let len = len.clamp(1, self.capacity);
-        // From nothing is nearer than from far above.
+        // Starting from scratch is quicker than shrinking from far above.
         if len < self.len / 2 {
             self.clear();
         }
@@ -160,8 +162,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Grows to `len` items, or to as many as fit, while `goes_on` (called every few ms) returns
-    /// true; returns whether it was completed.
+    /// Grows the chain to `len` items, or to as many as fit, while `goes_on` (called every few ms)
+    /// returns true; returns whether this was completed.
     pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
         let len = len.min(self.capacity);
         while self.len < len && goes_on() {
@@ -176,25 +178,25 @@ impl<'a> Chain<'a> {
         self.exits.clear();
     }
 
-    /// Makes at least `loads` dependent loads (rounded up to a multiple of [`UNROLL`]), and
-    /// advances `cursor` by as many items. Returns the number of loads.
+    /// Performs at least `loads` dependent loads (rounded up to a multiple of [`UNROLL`]), and
+    /// advances `cursor` by the same number of items. Returns the number of loads.
     pub fn run(&self, cursor: &mut Cursor, loads: u64) -> u64 {
         let turns = loads.div_ceil(UNROLL).max(1);
-        // SAFETY: `address` gives an item of the chain, and items hold addresses of items.
+        // SAFETY: `address` returns an item of the chain, and items hold addresses of items.
         let end = unsafe { walk(self.address(self.valid(*cursor)), turns) };
         cursor.item = self.item_at(end);
         turns * UNROLL
     }
 
-    /// As [`run`](Self::run) for `K` cursors at once: `loads` loads along each, dependent within a
-    /// cursor and independent between cursors. Returns the number of loads along each.
+    /// Like [`run`](Self::run), but for `K` cursors at once: `loads` loads along each, dependent
+    /// within a cursor and independent between cursors. Returns the number of loads along each.
     pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
         let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
         let turns = loads.div_ceil(UNROLL).max(1);
         for _ in 0..turns {
             for _ in 0..UNROLL {
                 for address in &mut at {
-                    // SAFETY: items hold addresses of items, and `address` gave one.
+                    // SAFETY: items hold addresses of items, and `address` returned an item.
                     *address = unsafe { std::ptr::read_volatile(*address) }.cast();
                 }
             }
@@ -205,9 +207,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Items that divide the cycle into `n` stretches of about the same length, in the order of the
-    /// walk: for a page-local or sequential chain to within a box. In a random one the distance is
-    /// unknown without walking it, and the items are random.
+    /// Returns items that divide the cycle into `n` stretches of about the same length, in walk
+    /// order: equal to within a box for a page-local or sequential chain. In a random chain the
+    /// distance is unknown without walking it, and the items are random.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
         let boxes = self.after.len();
         if boxes == 1 {
@@ -224,24 +226,25 @@ impl<'a> Chain<'a> {
         places
     }
 
-    /// Successor of `cursor`, read from memory.
+    /// Returns the successor of `cursor`, read from memory.
     pub fn next(&self, cursor: Cursor) -> Cursor {
-        // SAFETY: `address` gives an item of the chain.
+        // SAFETY: `address` returns an item of the chain.
         let address = unsafe { self.address(self.valid(cursor)).read() };
         Cursor { item: self.item_at(address.cast()) }
     }
 
-    /// Item at a cursor, 0 to [`len`](Self::len) - 1.
+    /// Returns the item at a cursor, 0 to [`len`](Self::len) - 1.
     pub fn item(&self, cursor: Cursor) -> usize {
         self.valid(cursor)
     }
 
-    /// A cursor of this chain; one from a longer or another chain starts at item 0.
+    /// Returns the item of a cursor within this chain; a cursor from a longer or another chain
+    /// starts at item 0.
     fn valid(&self, cursor: Cursor) -> usize {
         if cursor.item < self.len { cursor.item } else { 0 }
     }
 
-    /// Address of item `item`, below the capacity.
+    /// Returns the address of item `item`, which is below the capacity.
     fn address(&self, item: usize) -> *const *const u8 {
         self.slot(item).cast_const()
     }
@@ -253,7 +256,7 @@ impl<'a> Chain<'a> {
         self.start.wrapping_add((stretch << self.stride_shift) + skew).cast()
     }
 
-    /// The item at `address`.
+    /// Returns the item at `address`.
     fn item_at(&self, address: *const *const u8) -> usize {
         let stretch = (address as usize - self.start as usize) >> self.stride_shift;
         if stretch < self.first {
@@ -268,7 +271,7 @@ impl<'a> Chain<'a> {
         item >> self.box_shift
     }
 
-    /// Number of items of its box before item `item`.
+    /// Returns the number of items before item `item` in its box.
     fn within_box(&self, item: usize) -> usize {
         item & ((1 << self.box_shift) - 1)
     }
@@ -279,7 +282,7 @@ impl<'a> Chain<'a> {
         let slot = self.slot(item);
         self.len += 1;
         if item == 0 {
-            // SAFETY: `slot` gives places within the arena, which is borrowed alone.
+            // SAFETY: `slot` returns places within the arena, which is exclusively borrowed.
             unsafe { slot.write(slot.cast()) };
             self.after.push(0);
             self.exits.push(0);
@@ -312,8 +315,8 @@ impl<'a> Chain<'a> {
         }
         let before = self.before(item);
         let box_before = self.box_of(before);
-        // SAFETY: `slot` gives places within the arena, which is borrowed alone; both were written
-        // when their items were added.
+        // SAFETY: `slot` returns places within the arena, which is exclusively borrowed; both were
+        // written when their items were added.
         unsafe { self.slot(before).write(self.slot(item).read()) };
         if is_first {
             self.after[box_before] = self.after[box_of];
@@ -323,7 +326,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The item after which item `item`, not 0, is inserted once all earlier ones are present.
+    /// Returns the item after which item `item`, not 0, is inserted once all earlier items are
+    /// present.
     fn before(&self, item: usize) -> usize {
         let (box_of, within) = (self.box_of(item), self.within_box(item));
         let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);
@@ -335,28 +339,30 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A pseudorandom number for each `n`.
+/// Returns a pseudorandom number for `n`.
 fn mix(n: u64) -> u64 {
     finish(n.wrapping_mul(GOLDEN))
 }
 
-/// Below `n`; uneven by less than `n` / 2^32, and `n` is below that on all machines where it
-/// matters.
+/// Maps `random` to a number below `n`; the bias is less than `n` / 2^32, and `n` is below 2^32 on
+/// all machines where it matters.
 fn below(random: u64, n: usize) -> usize {
     (((random >> 32) * n as u64) >> 32) as usize
 }
 
-/// A loop of `$load`, [`UNROLL`] times a turn; `$down` counts turns in `$register` and goes back.
+/// A loop of `$load`, [`UNROLL`] times per iteration; `$down` counts iterations in a `$register`
+/// and branches back.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
 macro_rules! walk {
     ($register:ty, $load:literal, $($down:literal),+) => {
-        /// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+        /// Loads the address at `at`, from that address the next, and so on, `turns` times
+        /// [`UNROLL`] loads.
         ///
         /// # Safety
-        /// `at` holds an address that holds an address, and so on for ever; `turns` is neither 0
-        /// nor more than a register holds.
-        // A separate function: on ARM, constants of a caller with the loop inlined would be out of
-        // range of an instruction.
+        /// `at` holds an address that holds an address, and so on forever; `turns` is not 0 and
+        /// fits a register.
+        // A separate function: on ARM, if the loop were inlined, the caller's constants would be
+        // out of an instruction's range.
         #[inline(never)]
         unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
             let mut turns = turns as $register;
@@ -387,10 +393,11 @@ walk!(u64, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "b.ne 2b");
 #[cfg(target_arch = "arm")]
 walk!(u32, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "bne 2b");
 
-/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+/// Loads the address at `at`, from that address the next, and so on, `turns` times [`UNROLL`]
+/// loads.
 ///
 /// # Safety
-/// `at` holds an address that holds an address, and so on for ever.
+/// `at` holds an address that holds an address, and so on forever.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
     for _ in 0..turns {

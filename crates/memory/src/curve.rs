@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of a load over the size of the chain.
+//! Time per load as a function of chain size.
 //!
 //! ```text
 //! sizes = a grid, even in log size; those up to 8 MiB are cheap, the others costly
@@ -11,14 +11,14 @@
 //! after the first passes: sizes that tell where the steps are, until then and from then on
 //! ```
 //!
-//! On a shared processor there is time for some passes over the cheap sizes, but not for one over
-//! the expensive ones: hence the two kinds.
+//! On a shared processor there is time for several passes over the cheap sizes, but not for a
+//! single one over the expensive sizes: hence the two kinds.
 //!
-//! A walk of a chain that is much longer than the caches takes longer than all windows together.
-//! Several cursors therefore divide it into stretches. They walk in parallel to warm the caches,
-//! with as many outstanding loads, and one after another while timed, a part of a stretch each,
-//! with dependent loads. Either way the reuse distance of every line is the number of lines of the
-//! chain, as in a walk by one cursor.
+//! Walking a chain that is much larger than the caches takes longer than all windows together.
+//! Several cursors therefore divide it into stretches. To warm the caches they walk in parallel,
+//! with one outstanding load per cursor; while timed they walk one after another with dependent
+//! loads, each a part of its stretch. Either way the reuse distance of every line is the number of
+//! lines in the chain, as in a walk by one cursor.
 //!
 //! Left out: what the curve shows (`linerate_hierarchy::levels`).
 
@@ -35,20 +35,20 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Settings of a curve.
+/// Settings for a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The order of the chase.
     pub order: Order,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: usize,
-    /// Passes over all sizes, each in a new order and on other pages.
+    /// Passes over all sizes, each in a new order and on different pages.
     pub passes: u32,
     /// Sizes per doubling.
     pub per_octave: u32,
-    /// Passes in which sizes are added where the curve bends; takes 40 to 200 ms each.
+    /// Passes in which sizes are added where the curve bends; they take 40 to 200 ms each.
     pub refine: u32,
-    /// Seed of the orders.
+    /// Seed for the orders.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
@@ -57,45 +57,45 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// Number of refining passes from which on there is time for expensive sizes too.
+/// Minimum number of refining passes with which there is time for expensive sizes too.
 const OFTEN: u32 = 3;
 
-/// The first level of most caches ends in this range, at an edge so sharp that only close sizes
-/// resolve it.
+/// Most L1 caches end in this range, at an edge so sharp that only closely spaced sizes resolve it.
 const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 
-/// Size from which on building and warming dominate: longer chains would take as long as all
-/// others.
+/// Size above which building and warming dominate: longer chains would take as long as all others
+/// together.
 const COSTLY_BYTES: u64 = 64 << 20;
 
 /// Chains up to this size are walked by one cursor, longer ones by [`FEW`], and those from
-/// [`MANY_BYTES`] on by [`MANY`]. Stretches end where boxes of 128 KiB do, so that of eight or more
-/// boxes each none is longer than another by more than an eighth; and a window of 0.5 ms, of which
-/// each cursor has a part, is shorter than the walk of a chain that does not fit its cache.
+/// [`MANY_BYTES`] up by [`MANY`]. Stretches end at the boundaries of 128 KiB boxes; with at least
+/// eight boxes each, none is longer than another by more than an eighth. A window of 0.5 ms, shared
+/// by the cursors, is shorter than the walk of a chain that does not fit its cache.
 const SERIAL_BYTES: u64 = 8 << 20;
 const MANY_BYTES: u64 = 32 << 20;
 
-/// Within the misses that cores have outstanding: 10 and more since Nehalem, 16 and more of late.
+/// Within the number of outstanding misses that cores support: 10 or more since Nehalem, 16 or more
+/// in recent cores.
 const FEW: usize = 8;
 const MANY: usize = 16;
 
-/// Windows of chains of up to 1 MiB, up to [`SERIAL_BYTES`], and of longer ones, which need time
-/// for as many loads.
+/// Windows for chains of up to 1 MiB, of up to [`SERIAL_BYTES`], and for longer chains, which need
+/// more time for the same number of loads.
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// Alignment of the start of a chain: a huge page of most machines, or a box of small ones.
+/// Alignment of the start of a chain: a huge page on most machines, or a box of small pages.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
-/// Method by which the figures of a size are derived.
+/// Method by which the figures for a size are derived.
 const METHOD: &str = "chase: fastest window of each pass, minimum over passes";
 
-/// Windows of a size in a pass.
+/// Windows per size in a pass.
 const WINDOWS: u32 = 5;
 
-/// Measures a curve in `arena`, up to its size. Passes cut short by the deadline or a stop leave
-/// fewer samples; sizes without any are left out.
+/// Measures a curve in `arena`, up to the arena's size. Passes cut short by the deadline or a stop
+/// request leave fewer samples; sizes without samples are left out.
 pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> Curve {
     let kind = arena.kind();
     let mut random = Rng::with_seed(request.seed);
@@ -103,7 +103,7 @@ pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> C
     let (cheap, costly): (Vec<u64>, Vec<u64>) =
         grid(most, request.per_octave).into_iter().partition(|&bytes| bytes <= SERIAL_BYTES);
     let mut bench = Bench { windows, places: Places::in_arena(arena), arena, request };
-    // The expensive ones once, if there is time.
+    // Refines the expensive sizes once, if there is time.
     let mut groups =
         [Group::new(&cheap, request.refine, 1), Group::new(&costly, request.refine / OFTEN, 2)];
     let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
@@ -138,7 +138,7 @@ struct Bench<'a> {
 /// Sizes that are scheduled together.
 struct Group {
     points: Vec<Point>,
-    /// Indices of the sizes left in this pass, the next one last.
+    /// Indices of the sizes left in this pass; the next one is last.
     left: Vec<usize>,
     /// Completed passes.
     passes: u32,
@@ -146,7 +146,7 @@ struct Group {
     refined: u32,
     /// Whether this pass has been refined.
     is_refined: bool,
-    /// Weight of its time.
+    /// Weight of the time it takes.
     weight: u32,
     spent: Duration,
 }
@@ -173,7 +173,7 @@ impl Group {
         self.left.is_empty() && !self.is_refined && self.passes < self.refined
     }
 
-    /// Counts the pass if no size is left in it.
+    /// Counts the pass as completed if no sizes are left in it.
     fn end_pass(&mut self) {
         if self.left.is_empty() {
             self.passes += 1;
@@ -182,20 +182,21 @@ impl Group {
     }
 }
 
-/// The next group: among those with passes left, the one that took the least weighted time.
+/// Selects the next group: among those with passes left, the one that has taken the least weighted
+/// time.
 fn next(groups: &[Group], passes: u32) -> Option<usize> {
     let has_more = |turn: &usize| groups[*turn].passes < passes && !groups[*turn].points.is_empty();
     let spent = |turn: &usize| groups[*turn].spent * groups[*turn].weight;
     (0..groups.len()).filter(has_more).min_by_key(spent)
 }
 
-/// Samples of a size.
+/// The samples of one size.
 #[derive(Clone, Debug, Default)]
 struct Point {
     bytes: u64,
-    /// The fastest window of each pass, per load.
+    /// The fastest window of each pass, in time per load.
     ns: Vec<f64>,
-    /// The core clock with each; empty if it cannot be measured.
+    /// The core clock in each of these windows; empty if it cannot be measured.
     ghz: Vec<f64>,
     loads: u64,
     total_ns: f64,
@@ -221,7 +222,7 @@ impl Point {
         self.dropped += u64::from(best.dropped);
     }
 
-    /// The record's form, after at least one pass.
+    /// Converts to the record's form, after at least one pass.
     fn record(self, line: usize) -> CurvePoint {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
@@ -247,9 +248,9 @@ impl Point {
     }
 }
 
-/// The minimum of `passes` (at least one), and its interval under resampling: the minimum of n
-/// drawn from these n with replacement is above the k-th smallest with probability ((n-k)/n)^n; the
-/// interval ends at the first k for which that is at most 5 %.
+/// Returns the minimum of `passes` (at least one) and its interval under resampling: the minimum of
+/// n values drawn from these n with replacement is above the k-th smallest with probability
+/// ((n-k)/n)^n; the interval ends at the first k for which that is at most 5 %.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -265,8 +266,8 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
     }
 }
 
-/// The median of `passes` (at least one), and their minimum and maximum: the median of all that
-/// might be measured is beyond each with probability 2^-n.
+/// Returns the median of `passes` (at least one), with their minimum and maximum as its interval:
+/// the population median is beyond each end with probability 2^-n.
 pub(crate) fn middle(passes: &[f64]) -> Estimate {
     let n = passes.len();
     let least = passes.iter().copied().fold(f64::INFINITY, f64::min);
@@ -279,7 +280,7 @@ pub(crate) fn middle(passes: &[f64]) -> Estimate {
     }
 }
 
-/// A figure without an interval if there are too few passes for one.
+/// Builds a figure, without an interval if there are too few passes for one.
 pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure {
     match estimate.n {
         ..LEAST_PASSES => {
@@ -289,11 +290,11 @@ pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure 
     }
 }
 
-/// Two passes are the ends of an interval of 50 %.
+/// Two passes are the ends of a 50 % interval.
 pub(crate) const LEAST_PASSES: u64 = 3;
 
-/// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
-/// [`COSTLY_BYTES`], half as many from there on, twice as many within [`FIRST_LEVELS`].
+/// Returns sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` sizes per doubling up
+/// to [`COSTLY_BYTES`], half as many above that, twice as many within [`FIRST_LEVELS`].
 fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     let size = |half_step: u32| {
         let octaves = f64::from(half_step) / f64::from(2 * per_octave);
@@ -310,9 +311,9 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     sizes
 }
 
-/// The numbers below `n`: the last first, for the end of the curve; then the others in random
-/// order, even ones first. A truncated pass thus covers the whole curve at half the resolution
-/// rather than a part of it.
+/// Returns the numbers below `n`: the last one first, for the end of the curve; then the others in
+/// random order, even ones first. A truncated pass thus covers the whole curve at half the
+/// resolution rather than only part of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
@@ -321,7 +322,7 @@ fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Adds sizes that improve on those of `groups`. They are measured at once.
+/// Adds sizes that refine those in `groups`. They are measured at once.
 fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     let known = groups.iter().flat_map(|group| &group.points);
     let mut curve: Vec<Sample> = known.map(Point::sample).collect();
@@ -337,8 +338,8 @@ fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     }
 }
 
-/// Possible starts of chains: anywhere in the arena, or at the start of a huge page if these are
-/// requested.
+/// Possible starts of chains: anywhere in the arena, or at the start of a huge page if huge pages
+/// are requested.
 #[derive(Clone, Copy)]
 struct Places {
     unit: usize,
@@ -354,7 +355,7 @@ impl Places {
         Self { unit, count: (arena.bytes() / unit).max(1) }
     }
 
-    /// A random start, in bytes from the start of the arena.
+    /// Returns a random start, in bytes from the start of the arena.
     fn any(&self, random: &mut Rng) -> usize {
         self.unit * random.usize(0..self.count)
     }
@@ -377,7 +378,7 @@ impl Bench<'_> {
 }
 
 /// The core clock in GHz during a measurement: the maximum of several samples, since disturbances
-/// make them too low, as they make load times too high.
+/// make these too low, just as they make load times too high.
 #[derive(Default)]
 struct Clock {
     cycles_per_tick: f64,
@@ -388,13 +389,13 @@ impl Clock {
         self.cycles_per_tick = self.cycles_per_tick.max(core_clock::glimpse().unwrap_or(0.0));
     }
 
-    /// `None` if it cannot be measured.
+    /// Returns the core clock in GHz; `None` if it cannot be measured.
     fn ghz(&self) -> Option<f64> {
         core_ghz(self.cycles_per_tick)
     }
 }
 
-/// Warms the caches, then measures the time of a load, and the core clock in GHz.
+/// Warms the caches, then measures the time per load and the core clock in GHz.
 fn load_time(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -411,7 +412,7 @@ fn load_time(
     }
 }
 
-/// One cursor; before that several, since they fill a cache faster.
+/// Times a walk by one cursor; several cursors warm the cache first, since they fill it faster.
 fn walk_alone(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -425,7 +426,7 @@ fn walk_alone(
     Some((best, clock.ghz()))
 }
 
-/// `N` cursors, each with its own stretch.
+/// Times a walk by `N` cursors, each with its own stretch.
 fn walk_in_turns<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -442,7 +443,7 @@ fn walk_in_turns<const N: usize>(
     Some((best, clock.ghz()))
 }
 
-/// Makes `loads` loads along each of `cursors`, unless time runs out first.
+/// Performs `loads` loads along each of `cursors`, unless time runs out first.
 fn warm<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -458,7 +459,7 @@ fn warm<const N: usize>(
     }
 }
 
-/// Start positions of `N` stretches of the chain.
+/// Returns the start positions of `N` stretches of the chain.
 fn cursors<const N: usize>(chain: &Chain<'_>) -> [Cursor; N] {
     let places = chain.places(N);
     std::array::from_fn(|k| places[k])

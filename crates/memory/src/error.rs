@@ -16,7 +16,7 @@ pub enum MemoryError {
         /// The reason for the limit.
         reason: String,
     },
-    /// An error of the kernel.
+    /// An error from the kernel.
     System(linerate_linux::Error),
     /// A stop request came before the first result.
     Stopped,

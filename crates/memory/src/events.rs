@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event counts of a chase of each size, and whether they are plausible.
+//! Event counts for a chase of each size, and whether they are plausible.
 //!
-//! The number of loads of a chase is known, so each count can be checked against it. This thread is
-//! counted in user mode: interrupts are not part of the chase.
+//! The number of loads in a chase is known, so each count can be checked against it. Events are
+//! counted for this thread in user mode only: interrupts are not part of the chase.
 //!
-//! Left out: the judgement (`hierarchy::events`), and events of other processors.
+//! Left out: the verdict (`hierarchy::events`), and events on other processors.
 
 use crate::arena::Arena;
 use crate::bench::Bench;
@@ -27,11 +27,11 @@ use std::time::Instant;
 pub struct Request<'a> {
     /// The order of the chase.
     pub order: Order,
-    /// Bytes of the chains.
+    /// Chain sizes in bytes.
     pub sizes: &'a [u64],
     /// The levels.
     pub levels: &'a [MemoryLevel],
-    /// The levels of the TLB.
+    /// The TLB levels.
     pub tlb: &'a [TlbLevel],
 }
 
@@ -52,11 +52,11 @@ struct Counters<'a> {
     catalog: &'a Catalog,
 }
 
-/// Counts events of this thread while it walks a chain of each size in `arena`. Sizes for which no
+/// Counts this thread's events while it walks a chain of each size in `arena`. Sizes for which no
 /// time remains are left out.
 ///
 /// # Errors
-/// The reason why no events are counted here at all, and the fix.
+/// The reason why no events can be counted on this machine, and the fix.
 pub fn measure(
     bench: &Bench<'_>,
     arena: &mut Arena,
@@ -101,7 +101,7 @@ fn measure_with(
     Ok(walks.iter().zip(judgements).map(of_size).collect())
 }
 
-/// Opens those of [`EVENTS`] that this processor has, at least one of them.
+/// Opens the [`EVENTS`] that this processor has, at least one.
 fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
     let Counters { opener, around, catalog } = *counters;
     let resolved = EVENTS.map(|name| catalog.resolve(name));
@@ -119,7 +119,7 @@ fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
         outcomes.filter_map(|(outcome, event)| Some((outcome.as_ref().err()?, event)));
     let refused = refused.next().map(|(refusal, event)| explainer.explain(refusal, event));
     let reason = refused.as_ref().map(in_words).or(reason);
-    Err(reason.unwrap_or_else(|| "no event is known for this processor".to_owned()))
+    Err(reason.unwrap_or_else(|| "no events are known for this processor".to_owned()))
 }
 
 fn in_words(refusal: &Explanation) -> String {
@@ -149,7 +149,7 @@ fn walk(
     while warm < chain.len() as u64 && !is_over() {
         warm += chain.run(&mut cursor, STRETCH);
     }
-    // Counts since the last walk.
+    // Discards the counts since the last walk.
     session.lap();
     let (start, mut loads) = (Instant::now(), 0);
     let mut next_turn = start + session.turn();
@@ -165,7 +165,7 @@ fn walk(
 }
 
 impl Walk {
-    /// Those of `events` that were counted, with estimates of their counts.
+    /// Returns the `events` that were counted, with estimates of their counts.
     fn counted<'a>(
         &'a self,
         events: &'a [Event],
@@ -203,7 +203,13 @@ impl Walk {
                 };
                 EventOfChase {
                     event: event.name.clone(),
-                    per_load: Figure::number("1/load", per_load, tier, "counted over known loads"),
+                    per_load: Figure::number(
+                        "1/load",
+                        per_load,
+                        tier,
+                        "events counted over a \
+                        known number of loads",
+                    ),
                     plausible: judgement.plausible,
                     doubt: judgement.doubt,
                 }

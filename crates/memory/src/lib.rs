@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the memory hierarchy of this machine as loads see it.
+//! Measures this machine's memory hierarchy as seen by loads.
 //!
-//! [`measure()`] does all of it and returns the body of a record. This crate takes the times;
-//! `linerate-hierarchy` interprets them.
+//! [`measure()`] runs all parts and returns the body of a record. This crate takes the
+//! measurements; `linerate-hierarchy` interprets them.
 //!
 //! | part | module |
 //! |---|---|

@@ -4,14 +4,14 @@
 use crate::MemoryError;
 use linerate_machine::free_memory::Limit;
 
-/// Minimum useful size: less fits L2 of most caches.
+/// Minimum useful size: anything smaller fits most L2 caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// Number of bytes to allocate, in whole pages of 4 KiB: `wanted`, capped by `max` if the user set
-/// it, and by `available` if known.
+/// Returns the number of bytes to allocate, in whole 4 KiB pages: `wanted`, capped by `max` if the
+/// user set it, and by `available` if known.
 ///
 /// # Errors
-/// It would be less than [`LEAST_BYTES`].
+/// The size would be less than [`LEAST_BYTES`].
 pub fn limit(
     wanted: u64,
     max: Option<u64>,

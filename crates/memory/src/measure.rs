@@ -9,8 +9,8 @@
 //! watch the clock
 //! ```
 //!
-//! Each part gets a [`Bench`] and the moment to be done by, which is its share of the time that is
-//! left: a part that was held up shortens all of those after it a little, and none of them much.
+//! Each part gets a [`Bench`] and a deadline, given by its share of the remaining time: a part that
+//! was held up shortens all later parts a little, and none of them much.
 
 mod budget;
 mod machine_facts;
@@ -35,7 +35,7 @@ use machine_facts::MachineFacts;
 use std::path::Path;
 use std::time::Instant;
 
-/// Settings of the measurement.
+/// Settings for the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Time limit.
@@ -44,9 +44,9 @@ pub struct Request {
     pub cpu: Option<u32>,
     /// Maximum bytes to allocate; `None` for a default that depends on the effort and the machine.
     pub max_bytes: Option<u64>,
-    /// Page kind; `None` for huge pages if there are any.
+    /// Page kind; `None` for huge pages if available.
     pub pages: Option<PageKind>,
-    /// Seed of everything random.
+    /// Seed for everything random.
     pub seed: u64,
 }
 
@@ -54,8 +54,8 @@ pub struct Request {
 /// Takes about as long as `request.effort` says, and up to two fifths longer on a busy machine.
 ///
 /// # Errors
-/// There is too little memory, the processor is not available, or the measurement was stopped
-/// before the first curve.
+/// There is too little memory, the CPU is not available, or the measurement was stopped before the
+/// first curve.
 pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, MemoryError> {
     let budget = Budget::new(request.effort);
     let windows = Windows::new(watch, budget.total());
@@ -68,7 +68,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let mut arena = machine_facts.arena(request.pages, watch)?;
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
-    // The following parts have their own memory.
+    // The following parts use their own memory.
     let arena = Some(arena).filter(|arena| translation::has_room_in_addition(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
@@ -123,7 +123,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// The pinned thread, and its state before.
+/// The pinned thread's CPUs, and the load and accounting at the start.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
@@ -142,7 +142,7 @@ impl Start {
     }
 }
 
-/// The page-local curve, followed by the random and the sequential one.
+/// Measures the page-local curve, followed by the random and the sequential one.
 fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     let (passes, per_octave, refine) = match bench.effort {
         Effort::Quick => (5, 4, 0),
@@ -228,15 +228,15 @@ impl Parts {
     }
 }
 
-/// Resamplings of the curve in a quick measurement: the fewest whose extremes form an interval of
-/// 95 %.
+/// Resamplings of the curve in a quick measurement: the minimum number whose extremes form a 95 %
+/// interval.
 const FEW: u32 = 60;
 const MANY: u32 = 200;
 
-/// Passes that an interval of 95 % needs.
+/// Passes that a 95 % interval needs.
 const PARALLEL_PASSES: u32 = 6;
 
-/// Counts events of page-local chains, one size per doubling, up to the whole arena.
+/// Counts events for page-local chains, one size per doubling, up to the whole arena.
 fn count(
     bench: &Bench<'_>,
     arena: &mut Arena,

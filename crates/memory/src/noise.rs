@@ -2,10 +2,12 @@
 //! Time taken from the measuring thread.
 //!
 //! A thread that only reads the clock can detect when it did not run: two reads are further apart
-//! than usual. This shows the duration, not which thread had the processor meanwhile; for that the
-//! kernel accounts the time that each thread waits for a CPU, and the time stolen by a host.
+//! than usual. This gives the duration, but not what was running on the processor meanwhile; for
+//! that, the kernel accounts for the time that each thread waits for a CPU, and the time stolen by
+//! the host.
 //!
-//! Left out: gaps of less than [`SHORTEST_NS`], among them what the core itself does at times.
+//! Left out: gaps shorter than [`SHORTEST_NS`], which include occasional activity of the core
+//! itself.
 
 use crate::bench::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
@@ -23,13 +25,14 @@ use std::time::{Duration, Instant};
 /// that is not the OS.
 pub const SHORTEST_NS: f64 = 500.0;
 
-/// Minimum gap as a multiple of the usual distance of two reads, for clocks that are slow to read.
+/// Minimum gap as a multiple of the usual distance between two reads, for clocks that are slow to
+/// read.
 const SHORTEST_READS: f64 = 8.0;
 
-/// Maximum number of gaps kept, 16 B each. A watch ends when it is reached.
+/// Maximum number of gaps kept, 16 B each. A watch ends when this number is reached.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads for calibrating their usual distance.
+/// Reads used to calibrate their usual distance.
 const FIRST_READS: usize = 1024;
 
 /// The kernel's accounting at one moment.
@@ -37,11 +40,11 @@ const FIRST_READS: usize = 1024;
 pub struct Account {
     root: Root,
     cpu: u32,
-    /// That of the CPU, in the kernel's ticks; `None` if not reported.
+    /// The CPU's accounting, in the kernel's ticks; `None` if not reported.
     processor: Option<Processor>,
 }
 
-/// A line of /proc/stat.
+/// A CPU's line in /proc/stat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Processor {
     all: u64,
@@ -49,30 +52,31 @@ struct Processor {
 }
 
 impl Account {
-    /// The accounting of this CPU until now, according to /proc under `root`.
+    /// Reads the accounting of this CPU up to now from /proc under `root`.
     pub fn now(root: &Path, cpu: u32) -> Self {
         let root = Root::new(root);
         let processor = root.text("proc/stat").and_then(|text| Processor::read(&text, cpu));
         Self { root, cpu, processor }
     }
 
-    /// Share of the time since then that the host stole from the CPU, 0 to 1.
+    /// Returns the share of the time since this reading that the host stole from the CPU, 0 to 1.
     ///
-    /// Each end of the time may be off by a tick of the account.
+    /// Each end of the interval may be off by one accounting tick.
     fn stolen(&self) -> Result<Estimate, String> {
         let now = Self::now(&self.root.path(""), self.cpu).processor;
         let (Some(before), Some(now)) = (self.processor, now) else {
-            return Err(format!("/proc/stat has no account of processor {}", self.cpu));
+            return Err(format!("/proc/stat has no usable line for CPU {}", self.cpu));
         };
         let is_guest = platform(&self.root.path("")).hypervisor.is_some();
         if is_guest && now.stolen == 0 {
-            let reason = "none since boot: this host does not report steal time, or steals none";
+            let reason = "none since boot: the hypervisor does not report steal time, or steals \
+                          none";
             return Err(reason.to_owned());
         }
         let all = now.all.saturating_sub(before.all);
         let stolen = now.stolen.saturating_sub(before.stolen);
         if all < 5 {
-            return Err(format!("the kernel accounted {all} ticks in that time"));
+            return Err(format!("the kernel accounted only {all} ticks in that time"));
         }
         let share = |ticks: f64| (ticks / all as f64).clamp(0.0, 1.0);
         Ok(Estimate {
@@ -86,8 +90,8 @@ impl Account {
 }
 
 impl Processor {
-    /// Fields, in ticks: user nice system idle iowait irq softirq steal, and two that the first two
-    /// contain (proc_stat(5)).
+    /// Fields, in ticks: user nice system idle iowait irq softirq steal, and two that are already
+    /// included in the first two (proc_stat(5)).
     fn read(stat: &str, cpu: u32) -> Option<Self> {
         let name = format!("cpu{cpu}");
         let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;
@@ -98,8 +102,8 @@ impl Processor {
     }
 }
 
-/// Watches the clock until `deadline` or a stop request, and returns the time lost; stolen time
-/// counts from `since`. Keeps the processor busy.
+/// Watches the clock until `deadline` or a stop request, and returns the time lost; stolen time is
+/// counted from `since`. Keeps the processor busy.
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
@@ -109,10 +113,10 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let cpu = thread_cpu_time_ns().saturating_sub(cpu) as f64;
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
     let others = match waited {
-        Ok(ns) => share_of_time(ns, wall, "run delay of the thread (schedstat) over time"),
+        Ok(ns) => share_of_time(ns, wall, "run delay of the thread (schedstat) over wall time"),
         Err(_) => share_of_time(wall - cpu, wall, "wall time minus CPU time, over wall time"),
     };
-    let method = "steal time over total time of the CPU (/proc/stat)";
+    let method = "steal time over the CPU's total time (/proc/stat)";
     let stolen = match since.stolen() {
         Ok(share) => Figure::number("ratio", share, Tier::Sw, method),
         Err(reason) => Figure::absent("ratio", Tier::Sw, method, &reason),
@@ -129,9 +133,9 @@ struct Accounted {
     quota_cpus: Option<f64>,
 }
 
-/// CPU limit of this process by its control groups, in CPUs: the minimum. `None` without a limit.
-/// Version 2 has the microseconds of a period and its length in cpu.max, `max` for no limit;
-/// version 1 in two files, -1 for none.
+/// Returns the tightest CPU limit that control groups set for this process, in CPUs; `None` without
+/// a limit. Version 2 has the microseconds allowed per period and the length of the period in
+/// cpu.max, `max` for no limit; version 1 has them in two files, -1 for no limit.
 fn quota_cpus(root: &Root) -> Option<f64> {
     let quota = |folder: String| {
         let number = |name: &str| root.number::<i64>(&format!("{folder}/{name}"));
@@ -162,9 +166,9 @@ struct Seen {
     seconds: f64,
 }
 
-/// Reads the clock until `span` is over, `stop` is set, or there is no room for another gap.
+/// Reads the clock until `span` has elapsed, `stop` is set, or there is no room for another gap.
 ///
-/// While watching, it allocates nothing and writes only the gaps, into memory touched before.
+/// While watching, it allocates nothing and writes only the gaps, into memory already touched.
 fn look(
     span: Duration,
     stop: &AtomicBool,
@@ -180,7 +184,7 @@ fn look(
     let mut last = start;
     while last < end && gaps < MOST_GAPS && !stop.load(Ordering::Relaxed) {
         let now = ticks();
-        // Not `now - last`: counters of different sockets may differ where a thread is moved.
+        // Not `now - last`: if the thread migrates, the counters of different sockets may disagree.
         if now.saturating_sub(last) > shortest {
             kept[gaps] = (last, now);
             gaps += 1;
@@ -195,7 +199,7 @@ fn look(
     Seen { gaps: kept[..gaps].iter().map(gap).collect(), seconds }
 }
 
-/// Median distance of two consecutive clock reads, in ticks.
+/// Returns the median distance between two consecutive clock reads, in ticks.
 fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     let mut reads = [0; FIRST_READS];
     reads.fill_with(&mut ticks);
@@ -204,7 +208,7 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-/// The record's form; `more` is the advice for getting more time.
+/// Converts to the record's form; `more` is the advice for getting more time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
     let method = "gaps between the clock reads of a spinning thread";
@@ -255,7 +259,7 @@ mod tests {
         assert_eq!(Processor::read(STAT, 0), Some(Processor { all: 126, stolen: 3 }));
         assert_eq!(Processor::read(STAT, 10), Some(Processor { all: 249, stolen: 6 }));
         assert_eq!(Processor::read(STAT, 1), None);
-        // Linux before 2.6.11 has no steal, and a damaged line no numbers.
+        // Linux before 2.6.11 has no steal time, and a damaged line has no numbers.
         assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70\n", 0), None);
         assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70 x\n", 0), None);
     }
@@ -285,7 +289,7 @@ mod tests {
         assert!(before.stolen().unwrap_err().contains("0 ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
         assert_eq!(before.stolen().unwrap().value, 0.0);
-        // A guest whose host never took anything cannot know whether steal time is reported.
+        // A guest whose host has never stolen any time cannot know whether steal time is reported.
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
         assert!(before.stolen().unwrap_err().contains("does not report"));
@@ -329,7 +333,8 @@ mod tests {
         };
         let stop = AtomicBool::new(false);
         let seen = look(Duration::from_micros(100), &stop, 0.5, clock);
-        // The first such read is before the watch begins; 100 us are 200,000 ticks, 8 rounds.
+        // The first such read is before the watch begins; 100 us are 200,000 ticks, that is, 8
+        // rounds.
         let gaps: Vec<f64> = seen.gaps.iter().map(|gap| gap.ns).collect();
         assert_eq!(gaps, [2500.0; 8]);
         let apart: Vec<f64> = seen.gaps.windows(2).map(|g| g[1].at_ns - g[0].at_ns).collect();
@@ -355,7 +360,7 @@ mod tests {
         assert_eq!(noise.others.as_number(), Some(0.5));
     }
 
-    /// A clock that is slow to read has no gaps for that.
+    /// A clock does not have gaps merely because it is slow to read.
     #[test]
     fn a_slow_clock_is_not_a_gap() {
         let mut reads = 0;
@@ -367,7 +372,7 @@ mod tests {
         assert!(seen.gaps.is_empty(), "{:?}", seen.gaps);
     }
 
-    /// Checked against the thread's CPU clock: the lost time is within the watched time.
+    /// Checked against the thread's CPU clock: the time lost is within the time watched.
     #[test]
     fn gaps_are_within_the_watch() {
         let span = Duration::from_millis(30);

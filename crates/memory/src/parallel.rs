@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Number of outstanding misses of a core: parallel chains, until more of them do not help.
+//! Number of outstanding misses that a core supports: walks parallel chains until adding more does
+//! not help.
 //!
-//! All chains share one page-local cycle, along which cursors follow each other, evenly spaced.
-//! Each load depends on the previous load of its cursor, and on no other cursor. The reuse distance
-//! of a line is the length of the cycle in loads, for any number of cursors.
+//! All chains share one page-local cycle, along which evenly spaced cursors follow each other. Each
+//! load depends on the previous load of its cursor, and on no other cursor. The reuse distance of a
+//! line is the length of the cycle in loads, for any number of cursors.
 //!
-//! Not measured: stores. Cursors beyond the registers of a core are on the stack, a load and a
-//! store per step: negligible compared with a miss. In the first level, where it is not negligible,
-//! at most `IN_REGISTERS` are used.
+//! Not measured: stores. Cursors that do not fit a core's registers are on the stack, which costs a
+//! load and a store per step: negligible compared with a miss. In L1, where this is not negligible,
+//! at most `IN_REGISTERS` cursors are used.
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
@@ -19,14 +20,14 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
-/// Settings of the measurement.
+/// Settings for the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: usize,
-    /// Passes over all numbers of chains; more if a number had no valid window.
+    /// Passes over all chain counts; more if a count had no valid window.
     pub passes: u32,
-    /// Seed of the orders.
+    /// Seed for the orders.
     pub seed: u64,
     /// Deadline of the measurement.
     pub deadline: Instant,
@@ -37,15 +38,15 @@ pub struct Request {
 pub struct Measured {
     /// For the record.
     pub record: Parallelism,
-    /// Outstanding loads, for the costs; `None` if undetermined.
+    /// Outstanding loads, used to compute costs; `None` if undetermined.
     pub outstanding: Option<Estimate>,
 }
 
-/// Numbers of chains, all of them divisors of [`PLACES`].
+/// Chain counts, all of them divisors of [`PLACES`].
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// Chains whose cursors fit the registers of x86-64 together with the rest of the loop. This covers
-/// four cycles of three loads each, as in current L1 caches.
+/// Number of chains whose cursors fit the x86-64 registers together with the rest of the loop. This
+/// covers four cycles of three loads each, as in current L1 caches.
 const IN_REGISTERS: u32 = 12;
 
 const MOST_CHAINS: u32 = 32;
@@ -53,25 +54,25 @@ const MOST_CHAINS: u32 = 32;
 /// Places that divide the cycle evenly.
 const PLACES: usize = 96;
 
-/// Maximum lines for which starts are found by walking: a few ms at memory latency. Longer cycles
-/// have enough boxes for the nearest to be close.
+/// Maximum number of lines for which starts are found by walking, which takes a few ms at memory
+/// latency. Longer cycles have enough boxes for the nearest one to be close.
 const WALKED_LINES: usize = 1 << 16;
 
-/// Window length: hundreds of loads even from the slowest memory.
+/// Window length: enough for hundreds of loads even from the slowest memory.
 const WINDOW_NS: f64 = 250_000.0;
 
-/// Windows per number of chains in a pass.
+/// Windows per chain count in a pass.
 const WINDOWS: u32 = 4;
 
-/// Lines walked before anything is timed: as many as the largest caches hold, so that nothing is
-/// left from building.
+/// Lines walked before anything is timed: as many as the largest caches hold, so that nothing
+/// cached while building the chain is left.
 const WARM_LINES: usize = 1 << 20;
 
 /// Multiple of a level's latency above which a load was not served by it.
 const NOT_IN_LEVEL: f64 = 1.3;
 
-/// Measures each of `levels` in order, by page-local chains in `arena`. A figure cut short by the
-/// deadline or a stop is absent with a reason.
+/// Measures each of `levels` in order, using page-local chains in `arena`. A figure cut short by
+/// the deadline or a stop request is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -106,12 +107,14 @@ pub fn measure(
     measured
 }
 
-/// Size of a chain that fits each of `levels` but not the previous one, in an arena of `most`
-/// bytes: the geometric mean of two sizes, half of the nearest level, and for memory several times
-/// the caches. `None` if the levels are so close, or so large, that there is no such size.
+/// For each of `levels`, returns the size of a chain that fits this level but not the previous one,
+/// in an arena of `most` bytes: the geometric mean of the two sizes; half the size for the nearest
+/// level; several times the caches for memory. `None` if the levels are so close, or so large, that
+/// there is no such size.
 ///
-/// A set of a little more than a level already misses it: walked in a circle, least recently used
-/// lines are gone when they are needed. A factor of two leaves room for other policies.
+/// A working set slightly larger than a level already misses: in a circular walk, least recently
+/// used lines have been evicted by the time they are needed. A factor of two leaves room for other
+/// replacement policies.
 pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<usize>> {
     let mut before: Option<f64> = None;
     let set = |level: &MemoryLevel| {
@@ -124,7 +127,7 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
             (Some(before), None) => Some((16.0_f64 * before).max(64e6).min(most as f64)),
         };
         let fits = bytes.filter(|&bytes| bytes <= most as f64);
-        // Less than twice what caches hold is not in memory.
+        // A working set of less than twice the cache capacity does not count as memory.
         let fits = fits.filter(|&bytes| size.is_some() || before.is_none_or(|b| bytes >= 2.0 * b));
         before = size.or(before);
         fits.map(|bytes| bytes as usize & !(GRAIN - 1)).filter(|&bytes| bytes >= GRAIN)
@@ -139,16 +142,16 @@ pub(crate) const GRAIN: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Walked {
     lines: usize,
-    /// Whether no cache holds all of it.
+    /// Whether no cache holds the whole chain.
     is_memory: bool,
     most_chains: u32,
-    /// Validity limit for the time per load of one chain: above it the lines were not in the level.
-    /// Slow walks lose lines of a cache that is shared, fast ones do not.
+    /// Validity limit for the time per load of a single chain: above it, the lines were not in the
+    /// level. Slow walks lose lines from a shared cache; fast walks do not.
     most_ns: f64,
 }
 
-/// Times for all numbers of chains on one cycle. Each pass starts with the most chains, which bring
-/// the lines to their level.
+/// Measures the times for all chain counts on one cycle. Each pass starts with the largest count,
+/// which brings the lines into their level.
 fn points(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -170,7 +173,7 @@ fn points(
     let mut points: Vec<Point> =
         chains.map(|chains| Point { chains, passes: Vec::new() }).collect();
     for pass in 0..2 * request.passes {
-        // On a busy machine a pass may leave points without a window that counts.
+        // On a busy machine a pass may leave points without a valid window.
         let is_enough = pass >= request.passes && points.iter().all(|p| !p.passes.is_empty());
         if is_enough || is_over() {
             break;
@@ -185,16 +188,16 @@ fn points(
     points
 }
 
-/// Starts of cursors along a chain: [`PLACES`] places.
+/// Starting positions of cursors along a chain: [`PLACES`] places.
 ///
-/// In a cache, always at the same places, evenly spaced. In memory every load has to meet a line
-/// that was not touched for as long as possible: there heads go on from where they came to, those
-/// that came least far first, so that none comes to where another began before all of the chain was
-/// walked.
+/// In a cache, cursors always start at the same evenly spaced places. In memory, every load must
+/// touch a line that has been untouched for as long as possible: heads continue from where they
+/// stopped, those that have advanced least first, so that none reaches the starting point of
+/// another before the whole chain has been walked.
 #[derive(Debug)]
 struct Heads {
     is_memory: bool,
-    /// Position and number of loads of each head.
+    /// Position and load count of each head.
     heads: Vec<(Cursor, u64)>,
 }
 
@@ -204,7 +207,7 @@ impl Heads {
         Self { is_memory, heads }
     }
 
-    /// Walks `chains` of them.
+    /// Walks `chains` of the heads.
     fn walk<T>(&mut self, chains: u32, work: impl FnOnce(&mut Walk) -> T) -> T {
         let chains = chains as usize;
         let chosen: Vec<usize> = if self.is_memory {
@@ -230,12 +233,12 @@ impl Heads {
 #[derive(Debug)]
 struct Walk {
     cursors: Vec<Cursor>,
-    /// Loads along each of them.
+    /// Loads along each cursor.
     along_each: u64,
 }
 
 impl Walk {
-    /// Makes about `loads` loads, and returns their number.
+    /// Performs about `loads` loads, and returns their number.
     fn on(&mut self, chain: &Chain<'_>, loads: u64) -> u64 {
         match self.cursors.len() {
             1 => self.side_by_side::<1>(chain, loads),
@@ -260,7 +263,7 @@ impl Walk {
     }
 }
 
-/// [`PLACES`] places of `chain`, evenly spaced.
+/// Returns [`PLACES`] evenly spaced places along `chain`.
 fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     if chain.len() > WALKED_LINES {
         return chain.places(PLACES);
@@ -277,8 +280,8 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// The record's form. `alone_ns` is the latency of a single chain, for levels without a valid
-/// measurement; `more` is the advice for getting more time.
+/// Converts to the record's form. `alone_ns` is the latency of a single chain, for levels without a
+/// valid measurement; `more` is the advice for getting more time.
 fn record(
     level: &str,
     bytes: Option<usize>,
@@ -289,7 +292,7 @@ fn record(
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
     let method = match alone {
         Some(_) => "latency of the level over the time per load with many chains",
-        None => "time per load with one chain over that with many",
+        None => "time per load with one chain over time per load with many",
     };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
     let all: Vec<Point> = alone.into_iter().chain(points.iter().cloned()).collect();
@@ -302,11 +305,15 @@ fn record(
             Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
         }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
-        (None, None) => absent("no measured size is clearly within this level only"),
-        (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
-            absent("a load took longer with several chains than with one: disturbed; run it again")
-        }
-        (None, Some(_)) => absent(&format!("no time was left, or none undisturbed; {more}")),
+        (None, None) => absent("no measured size is clearly within this level alone"),
+        (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => absent(
+            "a load took longer with several chains than with one, so the measurement was \
+                    disturbed; run it again",
+        ),
+        (None, Some(_)) => absent(&format!(
+            "no time was left, or every window was disturbed; \
+                                            {more}"
+        )),
     };
     let record = Parallelism {
         level: level.to_owned(),

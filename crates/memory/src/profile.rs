@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Storage of the machine profile: the results of `linerate memory`, for other commands.
+//! Storage of the machine profile: the results of `linerate memory`, kept for other commands.
 //!
-//! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, by default
-//! `~/.local/state`. A home directory shared by several machines thus keeps them separate. The last
-//! suitable measurement replaces the previous one; [`unfit`](linerate_hierarchy::profile::unfit)
-//! decides. All commands work without the file.
+//! There is one record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, by
+//! default under `~/.local/state`, so machines that share a home directory are kept apart. A new
+//! measurement replaces the previous one if it is suitable, which
+//! [`unfit`](linerate_hierarchy::profile::unfit) decides. All commands work without the file.
 
 use linerate_hierarchy::profile::{Found, Profile};
 use linerate_machine::identity::{Identity, identity};
@@ -35,9 +35,9 @@ pub enum StoreError {
         /// Reason.
         reason: String,
     },
-    /// There is no known directory to store it in.
+    /// No directory is known to store the profile in.
     NoHome,
-    /// It cannot be serialized.
+    /// The profile cannot be serialized.
     NoJson(String),
     /// The file cannot be written.
     NotWritten {
@@ -53,7 +53,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Unusable { file, reason } => {
                 let file = file.display();
-                write!(f, "{file}: {reason}; replace it: linerate memory, or remove it")
+                write!(f, "{file}: {reason}; replace it (linerate memory) or remove it")
             }
             Self::NoHome => f.write_str("neither XDG_STATE_HOME nor HOME names a directory"),
             Self::NoJson(reason) => f.write_str(reason),
@@ -65,17 +65,17 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl Stored {
-    /// Its age: `3 hours`.
+    /// Returns the profile's age, such as `3 hours`.
     pub fn age(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         self.profile.age(now)
     }
 }
 
-/// The profile of this machine, if any.
+/// Loads the profile of this machine, if there is one.
 ///
 /// # Errors
-/// There is one that cannot be used.
+/// There is a profile, but it cannot be used.
 pub fn load() -> Result<Option<Stored>, StoreError> {
     file().map_or(Ok(None), |file| read(&file))
 }
@@ -84,21 +84,21 @@ fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { file: file.to_owned(), reason };
     let json = match fs::read_to_string(file) {
         Ok(json) => json,
-        // If a folder of the path is a file, there is no profile either.
+        // If a folder in the path is a file, there is no profile either.
         Err(error) if is_not_there(&error) => return Ok(None),
         Err(error) => return Err(unusable(error.to_string())),
     };
     let record = Record::from_json(&json).map_err(|error| unusable(error.to_string()))?;
     let profile = Profile::of_record(record)
-        .ok_or_else(|| unusable("it is not a record of `linerate memory`".to_owned()))?;
+        .ok_or_else(|| unusable("not a record of `linerate memory`".to_owned()))?;
     Ok(Some(Stored { file: file.to_owned(), profile }))
 }
 
-/// Stores a record as the profile of this machine; returns its path. `replace` must write a file
+/// Stores a record as the profile of this machine and returns its path. `replace` must write a file
 /// atomically.
 ///
 /// # Errors
-/// It cannot be written.
+/// The profile cannot be written.
 pub fn store(
     record: &Record,
     replace: impl FnOnce(&Path, &str) -> io::Result<()>,
@@ -131,9 +131,10 @@ fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Path of the profile of this machine, even if it does not exist; `None` without a home directory.
+/// Returns the path of this machine's profile, even if it does not exist; `None` without a home
+/// directory.
 fn file() -> Option<PathBuf> {
-    // As the XDG base directory specification wants it: a path that is not absolute is none.
+    // As the XDG base directory specification requires, a path that is not absolute is ignored.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
     let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
@@ -141,7 +142,7 @@ fn file() -> Option<PathBuf> {
     Some(state.join("linerate").join(format!("memory-{machine}.json")))
 }
 
-/// The machine as letters, digits and hyphens.
+/// Encodes the machine in letters, digits and hyphens.
 fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
     let processor = match identity {
         Identity::X86 { vendor, family, model } => format!("{vendor} {family:x} {model:x}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed one by one, with a clock whose tick may be longer than a load.
+//! Single loads, timed individually with a clock whose tick may be longer than a load.
 //!
 //! ```text
 //! sample:      wait for a random time, so that it begins anywhere between two ticks;
@@ -8,12 +8,12 @@
 //! window:      as many rounds as fit half a millisecond; dropped if the thread was preempted
 //! ```
 //!
-//! Samples of one load, minus the overhead of reading the clock, form the histogram. The times of
-//! all lengths, of the fastest windows, are on a line whose slope is the time of a load,
-//! independent of the clock's resolution. The longest length takes many steps of the clock: 32
-//! loads where the clock ticks every 10 ns, thousands where it ticks every microsecond.
+//! Samples of one load, minus the overhead of reading the clock, form the histogram. In the fastest
+//! windows, the times for all lengths are on a line whose slope is the time per load, independent
+//! of the clock's resolution. The longest length takes many clock steps: 32 loads if the clock
+//! ticks every 10 ns, thousands if it ticks every microsecond.
 //!
-//! Not here: interpreting the steps of the clock, and fitting the line (`hierarchy::single`).
+//! Not here: interpreting the clock's steps, and fitting the line (`hierarchy::single`).
 
 mod interval;
 mod stopwatch;
@@ -31,34 +31,34 @@ use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
-/// Samples of a single load per round, in addition to those of each length.
+/// Samples of a single load per round, in addition to one for each length.
 const SINGLES: usize = 8;
 
-/// Maximum samples of a single load: more reveal no finer clusters.
+/// Maximum number of single-load samples: more do not reveal finer clusters.
 const MOST_SINGLES: usize = 100_000;
 
-/// Minimum samples for a histogram.
+/// Minimum number of single-load samples for a histogram.
 const LEAST_SINGLES: usize = 200;
 
-/// Minimum length of the longest chain: three ticks of a 10 ns clock at 1 ns per load.
+/// Minimum for the longest length: three ticks of a 10 ns clock at 1 ns per load.
 const LEAST_LONGEST: u32 = 32;
 
-/// Clock ticks that the longest chain should span: the mean of 1,000 samples, each off by at most
-/// half a tick, is then off by 0.1 % of the chain.
+/// Clock ticks that the longest length should span: the mean of 1,000 samples, each off by at most
+/// half a tick, is then off by 0.1 % of that length.
 const STEPS: f64 = 16.0;
 
 /// Limits a sample to 0.1 ms at 6 ns per load.
 const MOST_LONGEST: u32 = 1 << 14;
 
-/// Maximum samples per window. They take 4 KiB, which must not evict the lines of the chain from
-/// L1.
+/// Maximum number of samples per window. They take 4 KiB, which must not evict the chain's lines
+/// from L1.
 const MOST_SAMPLES: usize = 512;
 
 /// Longer chains are not walked before each window: the work between windows evicts only about a
 /// hundred lines.
 const LONGEST_WALK: usize = 1 << 14;
 
-/// Number of fastest windows for the slope: some thousand samples of each length.
+/// Number of fastest windows used for the slope: a few thousand samples of each length.
 const QUIET_WINDOWS: usize = 128;
 
 /// Visits per level: neighbours on the host come and go.
@@ -69,16 +69,16 @@ const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);
 
-/// Maximum number of bins of a histogram.
+/// Maximum number of histogram bins.
 const MOST_BINS: usize = 32;
 
 /// Relative distance within which a latency is attributed to a level: levels usually differ by at
-/// least a factor of two, and a single load is timed to a fraction of a tick.
+/// least a factor of two, and a single load is timed to within a fraction of a tick.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
-    /// A histogram per level, of a page-local chain in `arena` whose size is well within it. Levels
-    /// have none if time runs out or no chain in the arena is within them.
+    /// Measures a histogram per level, from a page-local chain in `arena` whose size is well within
+    /// the level. A level has no histogram if time runs out or no chain in the arena is within it.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
@@ -137,7 +137,7 @@ impl Stopwatch {
             window.clear();
             window.reserve(MOST_SAMPLES);
             if chain.len() <= LONGEST_WALK {
-                // Once around, so that what is at hand next is what it would be in the long run.
+                // Walks once around, so that the caches hold what they would hold in the long run.
                 let around = chain.len().next_multiple_of(MOST_WRITTEN as usize) as u32;
                 // SAFETY: as below.
                 at = unsafe { self.clock().time(at, around) }.1;
@@ -147,8 +147,8 @@ impl Stopwatch {
                     random.shuffle(&mut samples.order);
                     for &loads in &samples.order {
                         self.wait(&mut random);
-                        // SAFETY: `at` is an item of the chain, which lives and does not change
-                        // meanwhile, and items hold addresses of items.
+                        // SAFETY: `at` is an item of the chain, which outlives the call and does
+                        // not change during it, and items hold addresses of items.
                         let (ticks, end) = unsafe { self.clock().time(at, loads) };
                         window.push((loads, u32::try_from(ticks).unwrap_or(u32::MAX)));
                         at = end;
@@ -183,7 +183,7 @@ impl Stopwatch {
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
         let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
-        // Known to the step of the timer, and to what is taken off for it.
+        // Known to within the timer step and the uncertainty of the overhead that is subtracted.
         let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
             name: name_of(mode.at, level, levels, step).map(str::to_owned),
@@ -193,7 +193,7 @@ impl Stopwatch {
             share: mode.share,
         });
         let modes = modes.collect();
-        let method = "slope of the time over 1, 2, 4, ... loads";
+        let method = "slope of time over 1, 2, 4, ... loads";
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
             Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
             None => {
@@ -225,8 +225,8 @@ fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Ins
     if fastest.is_finite() { fastest } else { 1.0 }
 }
 
-/// Load counts of the samples of a round: 0, powers of two until they span [`STEPS`] ticks of the
-/// clock, and [`SINGLES`] single loads.
+/// Returns the load counts of the samples in a round: 0, powers of two until they span [`STEPS`]
+/// clock ticks, and [`SINGLES`] single loads.
 fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     let wanted = (STEPS * step_ns / load_ns.max(0.1)) as u32;
     let longest = wanted.next_power_of_two().clamp(LEAST_LONGEST, MOST_LONGEST);
@@ -237,7 +237,7 @@ fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
 /// Timings, in units of the clock.
 #[derive(Default)]
 struct Samples {
-    /// Load counts of the samples of a round.
+    /// Load counts of the samples in a round.
     order: Vec<u32>,
     singles: Vec<f64>,
     /// The fastest windows.
@@ -268,7 +268,7 @@ impl Samples {
         self.windows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     }
 
-    /// Undisturbed windows: disturbances only ever add time.
+    /// Returns the fastest windows, which were undisturbed: disturbances only ever add time.
     fn quiet(&mut self) -> &[Window] {
         self.sort();
         let quiet = QUIET_WINDOWS.min(self.windows.len());
@@ -277,24 +277,26 @@ impl Samples {
 }
 
 impl Window {
-    /// Mean of the samples without loads, for a clock with steps of `step`.
+    /// Returns the mean of the samples without loads, for a clock with steps of `step`.
     fn empty(&self, step: f64) -> Option<f64> {
         let empty = self.samples.iter().filter(|(loads, _)| *loads == 0);
         trimmed_mean(&empty.map(|s| f64::from(s.1)).collect::<Vec<f64>>(), step)
     }
 }
 
-/// Mean of reads with nothing between them, for a clock with steps of `step`; values above twice
-/// the median plus two steps were interrupted and are excluded. `None` without values.
+/// Returns the mean time between reads with nothing between them, for a clock with steps of `step`;
+/// values above twice the median plus two steps were interrupted and are excluded. `None` if there
+/// are no values.
 fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
     Some(kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
-/// For each level the size of a chain well within it, in bytes: where it is between the size of the
-/// level before and its own, in the geometric mean; half the size of the first. One in the last is
-/// eight times as large as the level before, or as the arena, if that is twice as large at least.
+/// For each level, returns the size of a chain well within it, in bytes: half its size for the
+/// first level, and for the others the geometric mean of the previous level's size and its own. For
+/// the last level, the chain is eight times as large as the previous level, or as large as the
+/// arena if that is at least twice as large as the previous level.
 fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize)> {
     let mut before: Option<f64> = None;
     let mut sizes = Vec::new();
@@ -316,8 +318,9 @@ fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize
     sizes
 }
 
-/// The level of a single load of `ns`, timed by a clock of this step: the nearest candidate. If
-/// several are possible, it is that of the chain, `own`, if among them; otherwise unknown.
+/// Returns the level of a single load of `ns`, timed by a clock with this step: the nearest
+/// candidate. If several are possible, it is the chain's own level, `own`, if that is among them;
+/// otherwise unknown.
 fn name_of<'a>(
     ns: f64,
     own: &'a MemoryLevel,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caches of a processor as stated by the OS, for comparison in `hierarchy`.
+//! Caches of a processor as reported by the OS, for comparison in `hierarchy`.
 
 use linerate_hierarchy::os_view::Level;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
 
-/// Data caches, nearest first.
+/// Returns the data caches, nearest first.
 ///
 /// # Errors
 /// The reason why the OS reports nothing.
@@ -13,7 +13,7 @@ pub(crate) fn stated(cpu: u32) -> Result<Vec<Level>, String> {
     match topology.cpus.first().map(|cpu| &cpu.caches) {
         Some(Ok(caches)) => Ok(levels(caches)),
         Some(Err(error)) => Err(error.to_string()),
-        None => Err(format!("the system does not know processor {cpu}")),
+        None => Err(format!("the OS does not list CPU {cpu}")),
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data TLBs: one line per page, compared with as many packed lines.
+//! Data TLBs: one line per page, compared with the same number of packed lines.
 //!
-//! Both chains have the same number of lines, spread over the sets of the caches in the same way.
-//! The caches therefore serve both alike, and the additional time of a load of the first is its
-//! translation. That holds for any kind of page and any stride; the three informative ones:
+//! Both chains have the same number of lines, spread over the cache sets in the same way. The
+//! caches therefore serve both alike, and the extra time per load in the first chain is address
+//! translation. This holds for any kind of page and any stride; these three combinations are
+//! informative:
 //!
 //! | memory | stride | what it shows |
 //! |---|---|---|
@@ -19,8 +20,8 @@
 //! can be bounded
 //! ```
 //!
-//! Other users hold entries for tenths of a second, or seconds. An undetermined step is therefore
-//! measured again briefly between the later parts.
+//! Other users occupy TLB entries for tenths of a second, or for seconds. An undetermined step is
+//! therefore briefly re-measured between the later parts.
 //!
 //! Not here: finding the levels (`hierarchy::tlb`), and instruction TLBs.
 
@@ -41,31 +42,31 @@ use strided::Strided;
 /// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// Levels on small pages, and on huge pages if those work.
+    /// TLB levels for small pages, and for huge pages if those work.
     pub tlb: Vec<TlbLevel>,
     /// Small and huge pages.
     pub pages: Pages,
     /// Latencies of the levels that accesses to `used` pages hit, in ns.
     pub levels: Vec<tlb::Level>,
-    /// Bytes that one of its entries translates.
+    /// Bytes that one TLB entry translates.
     pub page_bytes: u64,
     /// Results for small pages.
     small: Vec<tlb::Sample>,
 }
 
-/// Settings of the measurement.
+/// Settings for the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Maximum number of small pages: twice the second-level TLB of any processor known to us, and
-    /// more with more time.
+    /// Maximum number of small pages: twice the second-level TLB of any known processor, and more
+    /// if there is more time.
     most_pages: usize,
-    /// Bytes of all arenas.
+    /// Total bytes of all arenas.
     most_bytes: u64,
     passes: usize,
-    /// Number of times that sizes are added.
+    /// Number of refinements, in which sizes are added.
     refinements: usize,
-    /// Maximum measurements of the pages around the first step until it is determined: other
-    /// threads of the core, and of the system, evict entries for a while.
+    /// Maximum number of measurements of the page counts around the first step until it is
+    /// determined: other threads on the core, and in the system, evict entries for a while.
     at_edge: usize,
 }
 
@@ -97,19 +98,20 @@ impl Scale {
     }
 }
 
-/// Share of the time for lines a small page apart: if huge pages follow, and if not. The rest is
+/// Share of the time for lines one small page apart, if huge pages follow and if not. The rest is
 /// for finding the levels.
 const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
-/// Whether [`measure`] stays within the memory limit of the bench while `arena` exists.
+/// Whether [`measure`] stays within the bench's memory limit while `arena` exists.
 pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
     Scale::for_effort(bench.effort).most_bytes <= room
 }
 
-/// Measures both page sizes in separate arenas, together within the limit of the bench; `used` is
-/// the kind used by the other parts. Unavailable or undetermined values are absent with a reason.
+/// Measures both page sizes in separate arenas, together within the bench's memory limit; `used` is
+/// the page kind used by the other parts. Unavailable or undetermined values are absent with a
+/// reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
     let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
@@ -139,8 +141,8 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     Translation { tlb, pages, levels, page_bytes: page_bytes as u64, small }
 }
 
-/// Levels if huge pages are mapped in pieces: the first is that of small pages, whose edge was
-/// measured for longer.
+/// Returns the levels if huge pages are mapped in pieces: the first is taken from small pages,
+/// whose edge was measured for longer.
 fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Level> {
     if let (Some(first), Some(small)) = (levels.first_mut(), small.first()) {
         first.entries = small.entries;
@@ -156,7 +158,7 @@ const MOST_AGAIN: f64 = 2048.0;
 
 impl Translation {
     /// Re-measures the edge of the first level if it is undetermined, in `room` bytes of memory:
-    /// other users of entries may be idle by now. Takes about 40 ms.
+    /// other users of TLB entries may be idle by now. Takes about 40 ms.
     pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
         let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let first = known.first().filter(|first| first.entries.is_none() && first.is_step);
@@ -194,14 +196,15 @@ impl Translation {
     }
 }
 
-/// Deadline for lines a small page apart.
+/// Deadline for lines one small page apart.
 struct Ends {
     usual: Instant,
     /// Deadline if huge pages work and are measured too.
     early: Instant,
 }
 
-/// Small pages, and huge ones by the same stride; and the share of these that were granted.
+/// Measures small pages, and huge pages with the same stride; also returns the share of huge pages
+/// that was granted.
 fn measure_by_small_pages(
     bench: &Bench<'_>,
     scale: &Scale,
@@ -209,7 +212,7 @@ fn measure_by_small_pages(
     ends: &Ends,
     random: &mut Rng,
 ) -> (Vec<tlb::Sample>, Vec<tlb::Sample>, Option<f64>) {
-    // Two arenas of pages, and two small ones of lines.
+    // Room for two arenas of pages and two small ones of packed lines.
     let most = scale.most_pages.min(fitting(room / 2, bench.page, bench.line));
     let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
         return (Vec::new(), Vec::new(), None);
@@ -228,7 +231,7 @@ fn measure_by_small_pages(
         }
         let all = small.sizes_and(&sizes);
         small.pass(bench, &all, deadline, random);
-        // Their levels are not sharpened: half of the passes is enough.
+        // The edges of huge-page levels are not refined: half of the passes are enough.
         if let Some(huge) = huge.as_mut().filter(|_| pass < FIRST_PASSES || pass % 2 == 0) {
             huge.pass(bench, &sizes, deadline, random);
         }
@@ -240,7 +243,7 @@ fn measure_by_small_pages(
 /// Passes between decisions on additional sizes.
 const FIRST_PASSES: usize = 2;
 
-/// Minimum number of huge pages that reveals a level.
+/// Minimum number of huge pages needed to reveal a level.
 const LEAST_HUGE: usize = 16;
 
 /// Measures one line per huge page.
@@ -269,7 +272,7 @@ fn measure_by_huge_pages(
     wide.into_samples()
 }
 
-/// Pages that fit in `room`, with a packed line for each.
+/// Returns the number of pages that fit in `room`, with a packed line for each.
 fn fitting(room: u64, page: usize, line: usize) -> usize {
     usize::try_from(room / (page + line) as u64).unwrap_or(usize::MAX)
 }
@@ -284,12 +287,12 @@ fn records(bench: &Bench<'_>, pages: PageKind, levels: &[tlb::Level]) -> Vec<Tlb
 }
 
 fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level) -> TlbLevel {
-    let method = "one line per page minus the same number of packed lines";
+    let method = "latency with one line per page minus latency with as many packed lines";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
-    let contradict =
-        "other programs may have held entries throughout: at least as many as the low end of onset";
-    let (is_noise, noisy) = (level.cost.value.is_nan(), "its interval is wider than its value");
+    let contradict = "other programs may have held TLB entries throughout: the level has at least as many as \
+         the low end of onset";
+    let (is_noise, noisy) = (level.cost.value.is_nan(), "the interval is wider than the value");
     let climbs = "latency rises slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {
         let Estimate { value, low, high, .. } = level.cost;
@@ -302,7 +305,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
             Some(entries) => figure("pages", entries),
             None if level.is_step => absent("pages", contradict),
             None if level.cost.high == f64::INFINITY => {
-                absent("pages", "the end of its rise was not seen: see onset")
+                absent("pages", "the end of the rise was not seen: see onset")
             }
             None => absent("pages", climbs),
         },
@@ -323,7 +326,7 @@ fn note(level: &tlb::Level) -> Option<String> {
     match (level.is_step, is_open) {
         (true, false) => None,
         (true, true) => {
-            Some("the end of its rise was not seen: the cost is a lower bound".to_owned())
+            Some("the end of the rise was not seen: the cost is a lower bound".to_owned())
         }
         (false, true) => Some(format!(
             "latency rises from {:.0} pages on; the end of the rise was not seen",
@@ -336,7 +339,7 @@ fn note(level: &tlb::Level) -> Option<String> {
     }
 }
 
-/// An arena of `bytes` bytes, if there is memory.
+/// Allocates an arena of `bytes` bytes, if there is enough memory.
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
     Arena::new(bytes, kind, bench.windows.watch.stop()).ok()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of a measurement of memory: clean ones ([`linerate_trial::clean`]), counted, and at most
-//! 2 ms long so that most are left alone; of several the fastest ([`linerate_trial::best`]).
+//! Windows of a memory measurement: clean windows ([`linerate_trial::clean`]), counted, and at most
+//! 2 ms long so that most are undisturbed; the fastest of several is used
+//! ([`linerate_trial::best`]).
 
 use linerate_machine::ticks::{is_invariant, ticks_per_s};
 use linerate_trial::best::{self, best_of};
@@ -22,7 +23,7 @@ pub struct Windows<'a> {
     dropped: Cell<u64>,
 }
 
-/// GHz of a core with `cycles_per_tick` cycles per tick of the counter; `None` if the counter's
+/// Core frequency in GHz at `cycles_per_tick` core cycles per counter tick; `None` if the counter's
 /// rate varies, so that a tick has no fixed length.
 pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     let is_told = is_invariant() && cycles_per_tick > 0.0;
@@ -32,11 +33,11 @@ pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
 /// Work and deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Length of a window in ns: 0.1 to 2 ms.
+    /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Consecutive windows that must not beat the fastest.
+    /// Number of consecutive windows that must not beat the fastest.
     pub wanted: u32,
-    /// Deadline, even if fewer windows were measured.
+    /// Deadline, which applies even if fewer windows were measured.
     pub deadline: Instant,
 }
 
@@ -45,19 +46,19 @@ pub struct Plan {
 pub struct Window {
     /// Duration in ns.
     pub ns: f64,
-    /// Whether it was undisturbed.
+    /// Whether the window was undisturbed.
     pub kept: bool,
 }
 
 impl<'a> Windows<'a> {
-    /// For a measurement that begins now and should take `total`. The first call in a process takes
-    /// 20 ms to calibrate the tick.
+    /// Windows for a measurement that begins now and should take `total`. The first call in a
+    /// process takes 20 ms to calibrate the tick.
     pub fn new(watch: &Watch<'a>, total: Duration) -> Self {
         let (started, clock) = (Instant::now(), Machine::steady());
         Self { watch: *watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// Clock of the windows.
+    /// The clock that times the windows.
     pub(crate) fn clock(&self) -> Machine {
         self.clock
     }
@@ -67,7 +68,7 @@ impl<'a> Windows<'a> {
         self.started
     }
 
-    /// Reports the current part to the observer. Progress is the share of time elapsed.
+    /// Reports the current part to the observer. Progress is the share of the planned time elapsed.
     pub fn progress(&self, what: &str) {
         let share = self.started.elapsed().as_secs_f64() / self.total.as_secs_f64();
         self.watch.progress(what, share.min(1.0));
@@ -113,7 +114,7 @@ impl<'a> Windows<'a> {
         self.best_with(plan, work, || {})
     }
 
-    /// Like [`best_of`](Self::best_of), with a call of `beside` after each window: for quantities
+    /// Like [`best_of`](Self::best_of), but calls `beside` after each window, for quantities
     /// sampled at the same time.
     pub fn best_with(
         &self,
@@ -149,7 +150,7 @@ mod tests {
         look(&Windows::new(&Watch::new(&stop, &|_, _| {}), Duration::from_secs(1)))
     }
 
-    /// Work whose length is known: a piece is 1 us of the kernel's clock.
+    /// Work of known length: one piece takes 1 us on the kernel's clock.
     fn wait(pieces: u64) -> u64 {
         let start = linerate_linux::monotonic_ns();
         while linerate_linux::monotonic_ns() - start < 1000 * pieces {}

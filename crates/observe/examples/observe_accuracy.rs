@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of what is read of processes and sockets: programs that do a known thing, watched for a
-//! second each; lines of the accuracy suite. An argument is the number of windows (default 3).
+//! Accuracy of process and socket readings: watches programs with known behaviour for a second
+//! each, and prints lines for the accuracy suite. The argument is the number of windows (default
+//! 3).
 //!
-//! A machine that runs other work as well takes CPU time from a program that wants it all. So run
-//! time and waiting are checked together where the truth is that a thread never sleeps.
+//! A machine with other load takes CPU time from a program that wants all of it. So run time and
+//! waiting are checked together for threads that are known never to sleep.
 
 use linerate_observe::{Request, Target, observe};
 use linerate_record::accuracy::Check;
@@ -41,7 +42,7 @@ fn share(thread: &ThreadActivity, state: ThreadState) -> f64 {
     time.and_then(|time| time.share.as_number()).unwrap_or(0.0)
 }
 
-/// Median over windows of what is read of a window; a check where there is none.
+/// Judges the median reading over all windows; returns a skipped check if there is none.
 fn check(
     name: &str,
     windows: u64,
@@ -93,12 +94,12 @@ fn shares_a_cpu(windows: u64) -> Check {
 fn own_cost(windows: u64) -> Check {
     let name = "observe.own_cost_cpus";
     let cost = || command(&["sh", "-c", SPIN])?.observer.as_number();
-    // Twice the aim: windows here are short, and a debug build may be measured.
+    // Twice the target: windows here are short, and a debug build may be measured.
     let judge = |value, n| Check::at_most(name, value, n, 0.05, "windows of a second");
     check(name, windows, cost, judge)
 }
 
-/// A group with a quota of a fifth of a CPU, removed when dropped.
+/// A control group with a quota of a fifth of a CPU, removed when dropped.
 struct Group(String);
 
 impl Group {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How right the sampler is about a thread that polls: cost of a packet and busy share from
-//! outside, next to what the thread measures itself; and what sampling costs the sampler.
+//! Accuracy of the sampler for a polling thread: cost per packet and busy share determined from
+//! outside, compared with the thread's own measurements; and the cost of sampling to the sampler.
 //!
-//! `polling_accuracy [WINDOWS]`: windows of 5 s, 6 unless said otherwise. The thread takes packets
-//! from a shared counter in bursts of at most 32, as a driver would, and measures the CPU time of a
+//! `polling_accuracy [WINDOWS]`: windows of 5 s, 6 by default. The thread takes packets from a
+//! shared counter in bursts of at most 32, as a driver would, and measures the CPU time of one
 //! burst in 16. A window that the sampler cannot explain counts as silent, not as wrong.
 #![forbid(unsafe_code)]
 
@@ -20,32 +20,32 @@ use std::time::Duration;
 const BURST: u64 = 32;
 const SLICES: usize = 50;
 const SLICE: Duration = Duration::from_millis(100);
-/// Longest time between the samples of a slice and its packets, nanoseconds.
+/// Maximum time between the samples of a slice and its packet count, nanoseconds.
 const LATE_NS: u64 = 2_000_000;
-/// Slices of the windows of a second that busy shares are compared in.
+/// Number of slices in the one-second windows over which busy shares are compared.
 const SLICES_OF_SECOND: usize = 10;
-/// One in this number of bursts is measured: reading the CPU clock is a system call.
+/// One in this many bursts is measured: reading the CPU clock is a system call.
 const MEASURED: u64 = 16;
 
-/// What both threads see.
+/// State shared by both threads.
 #[derive(Default)]
 struct Shared {
     offered: AtomicU64,
     taken: AtomicU64,
     tid: AtomicU64,
-    /// CPU time of one burst in [`MEASURED`], and their packets.
+    /// CPU time of the measured bursts (one in [`MEASURED`]), and their packets.
     work_ns: AtomicU64,
     measured: AtomicU64,
     must_end: AtomicBool,
 }
 
-/// How a program is built.
+/// Structure of a test program.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
-    /// Iterations of the work on a packet.
+    /// Work iterations per packet.
     work: u64,
-    /// Whether all of it is one function.
+    /// Whether the whole program is one function.
     is_inlined: bool,
 }
 
@@ -77,7 +77,7 @@ fn receive(shared: &Shared) -> u64 {
     (shared.offered.load(Relaxed) - shared.taken.load(Relaxed)).min(BURST)
 }
 
-/// What a pair of readings of the clock adds to the time between them.
+/// Overhead that a pair of clock readings adds to the time between them.
 fn clock_ns() -> u64 {
     let pairs: Vec<f64> = (0..200)
         .map(|_| thread_cpu_time_ns())
@@ -86,7 +86,7 @@ fn clock_ns() -> u64 {
     median(&pairs).unwrap_or(0.0) as u64
 }
 
-/// The thread that polls.
+/// The polling thread.
 fn poll(shared: &Shared, kind: Kind) {
     shared.tid.store(u64::from(thread_id()), Relaxed);
     let mut x: u64 = 1;
@@ -144,15 +144,15 @@ fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
     }
 }
 
-/// What came of a window.
+/// Result of a window.
 struct Window {
-    /// Cost found over the truth, minus 1.
+    /// Measured cost over true cost, minus 1.
     cost_error: f64,
-    /// Errors of the busy share in windows of a second.
+    /// Errors of the busy share in one-second windows.
     busy_errors: Vec<f64>,
-    /// Whether the interval holds the truth.
+    /// Whether the interval contains the true value.
     holds: bool,
-    /// Own CPU time over wall time.
+    /// The observer's own CPU time over wall time.
     observer: f64,
 }
 
@@ -164,7 +164,7 @@ fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
         std::thread::spawn(move || f(&shared, kind, cost_ns, seed))
     };
     let polling = start(|shared, kind, _, _| poll(shared, kind), 0.0);
-    // One burst after another first: roughly what a packet costs.
+    // Bursts back to back first, for a rough cost per packet.
     let warm_up = 1_000_000_000 / kind.work;
     let began_ns = monotonic_ns();
     shared.offered.store(warm_up, Relaxed);
@@ -202,7 +202,7 @@ fn sample(shared: &Shared) -> Result<Window, String> {
         taken = now;
     }
     let runs_ns = sampler.run_ns(id);
-    // A counter that was read late spoils the slice before and the slice after.
+    // A late counter read spoils the slices before and after it.
     let is_good = |slice: usize| !late[slice] && !late[slice + 1];
     let counted: Vec<Option<u64>> =
         packets.iter().enumerate().map(|(slice, &n)| is_good(slice).then_some(n)).collect();

@@ -15,12 +15,12 @@ use linerate_record::why::{ProgramCounts, Unread};
 use ports::Ports;
 use texts::Texts;
 
-/// A program with counters of its own.
+/// A program that exports its own counters.
 #[derive(Debug)]
 pub(crate) enum Program {
-    /// Replies port by port.
+    /// A program that replies port by port.
     Ports(Ports),
-    /// Replies with a text.
+    /// A program that replies with text.
     Texts(Texts),
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn find(
 fn refusal(socket: &str, reason: &str) -> Unread {
     Unread {
         what: "program_counters".to_owned(),
-        reason: format!("the program's socket {socket} gave no usable answer: {reason}"),
+        reason: format!("no usable reply from the program's socket {socket}: {reason}"),
         fix: None,
     }
 }
@@ -58,7 +58,7 @@ impl Program {
         }
     }
 
-    /// Its counts over the window.
+    /// The program's counts over the window.
     pub(crate) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         match self {
             Self::Ports(ports) => ports.finish(unread),

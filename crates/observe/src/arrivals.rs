@@ -6,7 +6,7 @@ use linerate_linux::monotonic_ns;
 use linerate_record::why::Arrivals as Seen;
 use std::time::Duration;
 
-/// Length of a window: shorter than bursts of milliseconds, longer than a read.
+/// Window length: shorter than millisecond bursts, longer than a read.
 const WINDOW: Duration = Duration::from_millis(1);
 /// Ticks per read: two reads of all interfaces take about 0.2 ms.
 const EVERY: u64 = 4;
@@ -22,7 +22,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Reads one more window, at some ticks; `received` returns the packets so far.
+    /// Reads one more window, on some ticks only; `received` returns the packets so far.
     pub(crate) fn tick(&mut self, mut received: impl FnMut() -> u64) {
         self.ticks += 1;
         if !self.ticks.is_multiple_of(EVERY) {
@@ -37,7 +37,7 @@ impl Arrivals {
         self.packets_max = self.packets_max.max(packets);
     }
 
-    /// The result; `None` if nothing was read.
+    /// Returns the arrival pattern; `None` if nothing was read.
     pub(crate) fn finish(self) -> Option<Seen> {
         let windows = Some(self.windows).filter(|windows| *windows > 0)?;
         Some(Seen {

@@ -21,7 +21,7 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of threads whose shares get an interval: the busiest.
+/// Maximum number of threads whose shares get an interval: the busiest ones.
 const INTERVALS_MAX: usize = 64;
 
 /// Assembles the observation.
@@ -87,18 +87,18 @@ pub(crate) fn assemble(
             "CPUs",
             own_s / elapsed_s,
             Tier::Sw,
-            "own CPU time over the window",
+            "linerate's own CPU time over the window",
         ),
         unread,
     }
 }
 
-/// The threads that wanted a CPU most, that one first, and how many are left out.
+/// The threads that wanted a CPU most, in descending order, and the number left out.
 fn activities(root: &Root, watching: &mut Watching) -> (Vec<ThreadActivity>, u32) {
     let mut all = std::mem::take(&mut watching.threads.all);
     let accounting = Accounting::of(configuration(root).as_deref());
     let throttled = throttled(&all, &watching.quotas);
-    // What ended before it was read again.
+    // Threads that ended before they were read again.
     all.retain(|thread| !thread.slices.is_empty());
     all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
     let left_out = all.len().saturating_sub(FOLLOWED_MAX) as u32;
@@ -112,7 +112,7 @@ fn activities(root: &Root, watching: &mut Watching) -> (Vec<ThreadActivity>, u32
     (all.iter().enumerate().map(activity).collect(), left_out)
 }
 
-/// The processes at the other ends of connections, the one with the most CPU time first.
+/// The processes at the other ends of connections, those with the most CPU time first.
 fn peers(
     root: &Root,
     family: &Family,
@@ -136,8 +136,8 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         unread.push(Unread {
             what: "udp_datagrams".to_owned(),
             reason:
-                "the kernel counts datagrams per network namespace, and other processes of this \
-                     one have UDP sockets, too"
+                "the kernel counts datagrams per network namespace, and other processes in this \
+                 one also have UDP sockets"
                     .to_owned(),
             fix: None,
         });
@@ -148,13 +148,14 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     if misses_segments {
         unread.push(Unread {
             what: "tcp_segments".to_owned(),
-            reason: "its connections begin and end between two reads, and the network namespace's \
-                     counters include segments of other processes"
-                .to_owned(),
+            reason:
+                "its connections open and close between two reads, and the network namespace's \
+                     counters include other processes' segments"
+                    .to_owned(),
             fix: None,
         });
     }
-    // Before its socket was found a program had counted nothing: it was starting.
+    // A program had counted nothing before its socket was found: it was starting.
     let found = watching.counts.iter().position(|counts| counts.program.is_some());
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
@@ -185,7 +186,7 @@ fn last_level_cache(root: &Root) -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
-/// TCP segments of the namespace, and of the connections that were seen.
+/// TCP segments counted by the namespace, and by the connections that were seen.
 fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
     let (first, last) = (watching.counts.first()?, watching.counts.last()?);
     let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
@@ -203,12 +204,12 @@ fn ends_per_segment(watching: &Watching) -> Option<u64> {
         Share::Half => 2,
         Share::Unknown => return None,
     };
-    // A tenth may be on its way between the two counters.
+    // Up to a tenth may be in transit between the two counters.
     (segments / ends > seen + seen / 10).then_some(ends)
 }
 
-/// Whether connections of the program are missed, and others' segments are among those of its
-/// namespace: then none of the counters of TCP says how many packets it handled.
+/// Whether some of the program's connections are missed while its namespace also counts other
+/// processes' segments: then no TCP counter shows how many packets the program handled.
 fn misses_segments(watching: &Watching) -> bool {
     let Some((segments, _)) = tcp_of_namespace(watching) else { return false };
     watching.sockets.tcp_share(segments) == Share::Unknown && watching.sockets.come_and_go()
@@ -234,8 +235,8 @@ fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -
     thread.slices.iter().map(of_slice).collect()
 }
 
-/// Throttled time of a process per CPU, ns, by process and slice. The kernel sums it over the CPUs
-/// on which threads of the group waited.
+/// Throttled time per CPU in ns, by process and slice. The kernel sums it over the CPUs on which
+/// threads of the group waited.
 fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
     let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
     for thread in threads {
@@ -258,7 +259,12 @@ fn activity(
 ) -> ThreadActivity {
     let (voluntary_switches, involuntary_switches) = thread.switches();
     let not_sampled = |unit: &str| {
-        Figure::absent(unit, Tier::Sw, "samples against packets", "the thread was not sampled")
+        Figure::absent(
+            unit,
+            Tier::Sw,
+            "samples fitted against packets",
+            "the thread was not sampled",
+        )
     };
     ThreadActivity {
         pid: thread.pid,
@@ -304,7 +310,8 @@ fn asleep_on(
     })
 }
 
-/// Name of the working process, if the given one only waits for it, as a shell or `timeout` does.
+/// Name of the process that does the work, if the given process only waits for it, as a shell or
+/// `timeout` does.
 fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
     /// Maximum CPU share of a process that only waits.
     const WAITS: f64 = 0.02;
@@ -322,7 +329,7 @@ fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
         unread.push(Unread {
             what: "interface_counters".to_owned(),
             reason: format!(
-                "{} disappeared within the window, and its counts with it",
+                "{} disappeared during the window, and its counts with it",
                 names.join(", ")
             ),
             fix: None,
@@ -334,9 +341,10 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
     if sleepers.were_refused() {
         unread.push(Unread {
             what: "system_calls_asleep".to_owned(),
-            reason: "/proc/PID/syscall of some threads is not readable: another user's process, \
-                     or one that is not dumpable"
-                .to_owned(),
+            reason:
+                "cannot read /proc/PID/syscall of some threads: the process belongs to another \
+                     user, or is not dumpable"
+                    .to_owned(),
             fix: Some("run as root".to_owned()),
         });
     }

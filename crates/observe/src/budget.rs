@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time budget of a thread: parts that sum to the time in which it existed.
+//! The time budget of a thread: parts that add up to the time for which the thread existed.
 //!
-//! What the scheduler knows of a thread is exact: when it ran, when it was ready. Interrupts and
-//! softirqs that came while it ran, and what the hypervisor took from its CPU, are known of the CPU
-//! only, and are shared out. They are part of the thread's run time on some kernels and taken out
-//! of it on others:
+//! The scheduler's data on a thread are exact: when it ran, and when it was runnable. Interrupts
+//! and softirqs that arrived while it ran, and the time that the hypervisor stole from its CPU, are
+//! known only per CPU and are apportioned. Some kernels include them in the thread's run time,
+//! others exclude them:
 //!
 //! | time of | is in the run time unless |
 //! |---|---|
 //! | interrupts | CONFIG_IRQ_TIME_ACCOUNTING |
 //! | the hypervisor | CONFIG_PARAVIRT_TIME_ACCOUNTING |
 //!
-//! A thread that never slept shows which: what its run time and its delay leave of the wall time is
-//! outside of the run time. Of others the kernel's configuration says so, where it can be read.
+//! A thread that never slept shows which: wall time in excess of its run time and its delay was
+//! excluded from the run time. For other threads, the kernel configuration shows it, if it can be
+//! read.
 
 use crate::threads::Slice;
 use linerate_record::stats::{CONFIDENCE, block_bootstrap_ratio};
@@ -25,19 +26,19 @@ const SEED: u64 = 0x7768_7961;
 /// Shares of a CPU's time in a slice that concern a thread on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuShares {
-    /// Interrupts and softirqs, those in the kernel's own threads left out: a share of its time.
+    /// Interrupts and softirqs, except those in kernel threads, as a share of the CPU's time.
     pub(crate) interrupts: f64,
-    /// Not run by the hypervisor: a share of the time in which it had something to run.
+    /// Stolen by the hypervisor, as a share of the time in which the CPU had something to run.
     pub(crate) stolen: f64,
-    /// The same as a share of all its time, the most that a thread on it can have lost.
+    /// Stolen time as a share of all the CPU's time, the most that a thread on it can have lost.
     pub(crate) stolen_of_all: f64,
 }
 
-/// A slice of a thread with what is known from elsewhere.
+/// Data from other sources about a slice of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Around {
     pub(crate) cpu: CpuShares,
-    /// Time for which a quota stopped the thread's group on a CPU, ns.
+    /// Time for which a quota throttled the thread's group on a CPU, ns.
     pub(crate) throttled_ns: f64,
 }
 
@@ -51,7 +52,8 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// From the kernel's configuration; without one, the default of most distributions.
+    /// Reads it from the kernel configuration; without one, assumes the default of most
+    /// distributions.
     pub(crate) fn of(configuration: Option<&str>) -> Self {
         let Some(text) = configuration else {
             return Self { leaves_out_interrupts: false, leaves_out_stolen: true };
@@ -68,19 +70,27 @@ impl Accounting {
 const STATES: [(ThreadState, &str); 8] = [
     (ThreadState::User, "run time (schedstat) split by utime and stime, excluding interrupts"),
     (ThreadState::Kernel, "run time (schedstat) split by utime and stime, excluding interrupts"),
-    (ThreadState::Interrupts, "share of its CPU (/proc/stat) in proportion to its run time"),
+    (
+        ThreadState::Interrupts,
+        "interrupt share of its CPU (/proc/stat), in proportion to its run \
+                               time",
+    ),
     (ThreadState::Waiting, "run delay (schedstat) minus throttled time"),
-    (ThreadState::Throttled, "throttled time of the group (cpu.stat) per CPU, within run delay"),
-    (ThreadState::Stolen, "share of its busy CPU (/proc/stat) in proportion to its run time"),
+    (ThreadState::Throttled, "throttled time of the cgroup (cpu.stat) per CPU, within run delay"),
+    (
+        ThreadState::Stolen,
+        "steal share of its CPU's busy time (/proc/stat), in proportion to its \
+                           run time",
+    ),
     (ThreadState::Asleep, "wall time minus run time, run delay and time outside both"),
     (ThreadState::Unaccounted, "the rest of the wall time"),
 ];
 
-/// Seconds of each part, slice by slice, in the order of [`STATES`].
+/// Seconds spent in each part, slice by slice, in the order of [`STATES`].
 type Parts = [Vec<f64>; 8];
 
-/// The budget of a thread, `around` having an entry for each of `slices`. `has_intervals`: each
-/// takes a fraction of a millisecond to compute.
+/// Returns the budget of a thread; `around` has one entry for each of `slices`. `has_intervals`
+/// asks for intervals, each of which takes a fraction of a millisecond to compute.
 pub(crate) fn budget(
     slices: &[Slice],
     around: &[Around],
@@ -97,11 +107,11 @@ pub(crate) fn budget(
     parts.iter().zip(STATES).map(time).collect()
 }
 
-/// The sum of a series over that of `wall`.
+/// The sum of a series divided by the sum of `wall`.
 fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figure {
     let (part, whole) = (series.iter().sum::<f64>(), wall.iter().sum::<f64>());
     if whole <= 0.0 {
-        return Figure::absent("ratio", Tier::Sw, method, "the thread was read only once only");
+        return Figure::absent("ratio", Tier::Sw, method, "the thread was read only once");
     }
     if !has_interval || series.iter().all(|&x| x == 0.0) {
         let n = series.len() as u64;
@@ -114,10 +124,10 @@ fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figu
 /// Totals of a thread over the window: factors that apply to each slice.
 struct Whole {
     user_share: f64,
-    /// Of the time shared out, the part that is outside of run time.
+    /// The part of the apportioned time that is outside the run time.
     interrupts_outside: f64,
     stolen_outside: f64,
-    /// Of the time of the group's quota, the part that is this thread's.
+    /// This thread's part of the group's throttled time.
     throttled: f64,
     sleeps: bool,
 }
@@ -130,7 +140,8 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
             series.push(value);
         }
     }
-    // Accounts that exceed the wall time leave an error, not a negative sleep.
+    // If the accounted times exceed the wall time, the error goes into the rest, rather than into a
+    // negative sleep time.
     let [.., asleep, rest] = &mut parts;
     if asleep.iter().sum::<f64>() < 0.0 {
         for (asleep, rest) in asleep.iter_mut().zip(rest) {
@@ -140,12 +151,12 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
     parts
 }
 
-/// Interrupts and stolen time of a slice: shares of the CPU in proportion to the run time.
+/// Interrupt and stolen time in a slice: the CPU's shares, in proportion to the run time.
 fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     let run = slice.run_ns as f64;
     let stolen = around.cpu.stolen.clamp(0.0, 0.99);
-    // Stolen from what wanted to run: run time is what was left. In a slice of a few ticks that
-    // share may be near 1, so the CPU's own total bounds it.
+    // The time was stolen from what wanted to run, and the run time is what was left. In a slice of
+    // a few ticks the stolen share may be near 1, so the CPU's own total bounds it.
     let at_most = around.cpu.stolen_of_all * slice.wall_ns as f64;
     (run * around.cpu.interrupts.clamp(0.0, 1.0), (run * stolen / (1.0 - stolen)).min(at_most))
 }
@@ -184,7 +195,7 @@ fn part(slice: &Slice, around: &Around, whole: &Whole) -> [f64; 8] {
     let stolen_inside = (stolen * (1.0 - whole.stolen_outside)).min(run - interrupts_inside);
     let ticks = (slice.user_ticks + slice.system_ticks) as f64;
     let user_share = if ticks > 0.0 { slice.user_ticks as f64 / ticks } else { whole.user_share };
-    // The kernel counts ticks in interrupts as system time of the thread they came to.
+    // The kernel counts ticks during interrupts as system time of the interrupted thread.
     let own = (run - stolen_inside).max(0.0);
     let user = (own * user_share).min(own - interrupts_inside);
     let kernel = own - user - interrupts_inside;

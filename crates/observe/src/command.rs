@@ -8,14 +8,14 @@ use std::ffi::OsString;
 use std::io::Error;
 use std::time::Duration;
 
-/// SIGTERM and SIGKILL, the same on all architectures.
+/// SIGTERM and SIGKILL, which have the same numbers on all architectures.
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
 /// Grace period of a command after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Polling interval for its exit.
+/// Polling interval for the command's exit.
 const STEP: Duration = Duration::from_millis(5);
 
 /// A command in its own process group, stopped before its first instruction. If dropped, it never
@@ -27,7 +27,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Forks its process. Standard input is inherited, unless it is a terminal.
+    /// Forks the command's process. Standard input is inherited, unless it is a terminal.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it, as [`Waiting::new`] and [`Waiting::start`].
+    /// Starts a command, like [`Waiting::new`] followed by [`Waiting::start`].
     ///
     /// # Errors
     /// It cannot be started.
@@ -87,7 +87,8 @@ impl Running {
         self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
     }
 
-    /// As [`Running::ended`], after a brief wait for its end: its threads have exited.
+    /// Like [`Running::ended`], but first waits briefly for the process to end: its threads have
+    /// exited.
     pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
         let mut left = GRACE;
         while self.ended().is_none() && !left.is_zero() {
@@ -97,13 +98,13 @@ impl Running {
         self.ended()
     }
 
-    /// Terminates its process group: SIGTERM, then after [`GRACE`] SIGKILL.
+    /// Terminates the command's process group: SIGTERM, then SIGKILL after [`GRACE`].
     fn end(&mut self) {
         if self.ended().is_none() {
             signal_group(self.child.pid(), TERM);
             self.wait_a_moment();
         }
-        // What it left behind in its group; nothing, as a rule.
+        // Processes that the command left behind in its group; usually none.
         signal_group(self.child.pid(), KILL);
         if self.ended.is_none() {
             self.ended = Some(self.child.wait());

@@ -13,7 +13,8 @@ use linerate_record::why::CpuCounts;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// Maximum number of CPUs whose softirq threads are followed; those of others are ignored.
+/// Maximum number of CPUs whose softirq threads are followed; softirq threads of other CPUs are
+/// ignored.
 const SOFTIRQ_THREADS_MAX: usize = 64;
 
 /// Counters at one end of the window.
@@ -45,7 +46,7 @@ fn whole(root: &Root) -> Whole {
 pub(crate) struct Cpus {
     first: Whole,
     last: BTreeMap<u32, CpuTicks>,
-    /// Softirq threads of the kernel, with their run time at the last read.
+    /// The kernel's softirq threads, with their run time at the last read.
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
     stat: Reader,
@@ -92,7 +93,7 @@ impl Cpus {
         self.slices.push(shares);
     }
 
-    /// Data of a slice that affects a thread on a CPU.
+    /// Data on a slice that affect a thread on a CPU.
     pub(crate) fn shares(&self, slice: u32, cpu: u32) -> CpuShares {
         let shares = self.slices.get(slice as usize).and_then(|cpus| cpus.get(&cpu));
         shares.copied().unwrap_or_default()
@@ -132,7 +133,7 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
     let share = |part: u64| part as f64 / ticks.total().max(1) as f64;
     let softnet = |of: fn(&Softnet) -> u64| {
         let before = first.softnet.get(&cpu).map_or(0, of);
-        // Counters of 32 bits.
+        // 32-bit counters.
         let after = last.softnet.get(&cpu).map_or(before, of);
         u64::from((after as u32).wrapping_sub(before as u32))
     };
@@ -194,7 +195,7 @@ mod tests {
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
         cpus.read(1_000_000_000);
         let shares = cpus.shares(0, 1);
-        // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy: stolen.
+        // 10 % of the CPU's time, of which 4 % in the softirq thread; of 60 busy, 20 were stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");

@@ -79,7 +79,7 @@ pub enum ObserveError {
 impl fmt::Display for ObserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoProcess => write!(f, "no process given; name a PID, or a command after --"),
+            Self::NoProcess => write!(f, "no process given; give a PID, or a command after --"),
             Self::Gone(pid) => write!(f, "no process {pid}: it has ended, or never existed"),
             Self::Thread { tid, pid } => {
                 write!(f, "{tid} is a thread of process {pid}; watch {pid}")
@@ -99,7 +99,7 @@ impl fmt::Display for ObserveError {
                 write!(f, "no process is named '{name}'; `ps -e` lists the names")
             }
             Self::NoSuchInterface { name, known } => {
-                write!(f, "no interface '{name}' here; there are {}", known.join(", "))
+                write!(f, "no interface '{name}' here; available: {}", known.join(", "))
             }
             Self::NotStarted { command, reason } => {
                 write!(f, "cannot start '{command}': {reason}")
@@ -110,14 +110,15 @@ impl fmt::Display for ObserveError {
             }
             Self::NoSamples { name, elapsed_us, cpu_us } => write!(
                 f,
-                "no samples: {name} had {} ms of CPU time in {} s; give it work, sample longer \
-                 (-t) or more often (-F)",
+                "no samples: {name} used {} ms of CPU time in {} s; put it under load, sample \
+                 longer (-t) or more often (-F)",
                 *cpu_us as f64 / 1e3,
                 *elapsed_us as f64 / 1e6
             ),
             Self::EndedAtOnce { command, how } => write!(
                 f,
-                "'{command}' ended at once ({how}); give a command that runs for the whole window"
+                "'{command}' exited immediately ({how}); give a command that runs for the whole \
+                 window"
             ),
         }
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// interfaces, few of them NICs.
 const DRIVERS_MAX: usize = 32;
 
-/// Handles of the root and ingress disciplines.
+/// Handles of the root and ingress qdiscs.
 const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
 
@@ -39,7 +39,7 @@ pub(crate) struct Found {
     pub(crate) vanished: Vec<String>,
 }
 
-/// The interfaces, by netlink or else from /proc.
+/// The interfaces, from netlink or else from /proc.
 pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
     let asked = namespace.network.as_ref().and_then(|network| network.links().ok());
     asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
@@ -74,7 +74,7 @@ impl Transport {
         let sum = |names: &[&str]| names.iter().filter_map(|name| counters.get(*name)).sum();
         let datagrams =
             sum(&["Udp.InDatagrams", "Udp.OutDatagrams", "Udp6.InDatagrams", "Udp6.OutDatagrams"]);
-        // TCP counts those over IPv6 among the others.
+        // The TCP counters include segments over IPv6.
         (datagrams, sum(&["Tcp.InSegs", "Tcp.OutSegs"]))
     }
 }
@@ -109,7 +109,7 @@ impl Interfaces {
         let mut interfaces = Vec::new();
         let mut vanished = self.links.clone();
         for link in links {
-            // One that is new counts from 0.
+            // A new interface counts from 0.
             let none = Link::default();
             let before = self.links.get(&link.name).filter(|before| before.index == link.index);
             if before.is_some() {
@@ -169,8 +169,8 @@ fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
 }
 
-/// Rate limit of a discipline, bytes per second. For htb, the sum of the maximum rates of its
-/// outermost classes.
+/// Rate limit of a qdisc, bytes per second. For htb, the sum of the maximum rates of its outermost
+/// classes.
 fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
     if qdisc.kind != "htb" {
         return qdisc.rate;
@@ -183,10 +183,11 @@ fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
 }
 
 fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCounts {
-    // Counters of 32 bits.
+    // 32-bit counters.
     let more = |before: u32, now: u32| u64::from(now.wrapping_sub(before));
     let handle = match (now.handle, now.parent) {
-        // Those that the kernel adds by itself have no handle; their parent tells them apart.
+        // Qdiscs that the kernel adds by itself have no handle; they are distinguished by their
+        // parent.
         (0, ROOT | INGRESS) => "0:".to_owned(),
         (0, parent) => format!("0: parent {:x}:{:x}", parent >> 16, parent & 0xffff),
         (handle, _) => format!("{:x}:", handle >> 16),
@@ -206,7 +207,7 @@ fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCoun
 }
 
 fn difference(before: &Link, now: &Link) -> InterfaceCounts {
-    // A counter that went backwards was reset: what it has now came since.
+    // A counter that went backwards was reset: its value accumulated since then.
     let more = |of: fn(&Link) -> u64| of(now).checked_sub(of(before)).unwrap_or(of(now));
     InterfaceCounts {
         name: now.name.clone(),
@@ -242,7 +243,7 @@ fn is_in_sysfs(root: &Root, link: &Link) -> bool {
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
     let megabits: Option<f64> = root.number(&format!("{folder}/speed"));
-    // -1 where the driver does not know, 10 or so of a virtual card that makes one up.
+    // -1 if the driver does not know the speed; 10 or so for a virtual NIC that invents one.
     counts.link_bits_per_s = megabits.filter(|speed| *speed > 0.0).map(|speed| speed * 1e6);
     let queues = root.names(&format!("{folder}/queues"));
     for queue in queues.iter().filter(|queue| queue.starts_with("rx-")) {

@@ -4,7 +4,7 @@
 //! [`observe`] reads counters of the kernel and of the program at both ends of the window and at
 //! the ends of its slices, and returns their differences. It needs no privilege for the user's own
 //! processes, never attaches with ptrace, and changes no setting. What cannot be read becomes an
-//! entry of [`Observation::unread`]; the rest is kept. Left out: any judgement (`explain`).
+//! entry of [`Observation::unread`]; the rest is kept. Left out: any judgement (see `explain`).
 
 #![forbid(unsafe_code)]
 
@@ -49,7 +49,7 @@ pub struct Request {
     pub target: Target,
     /// Length of the window.
     pub window: Duration,
-    /// Rate of the line that the program should reach, bits per second; the record quotes it.
+    /// Line rate that the program should reach, bits per second; quoted in the record.
     pub line_bits_per_s: Option<f64>,
 }
 
@@ -58,17 +58,17 @@ pub struct Request {
 pub enum Target {
     /// These processes, with their descendants.
     Pids(Vec<u32>),
-    /// The processes whose name, or whose file's name, is this one, with their descendants.
+    /// All processes with this name or executable name, with their descendants.
     Name(String),
-    /// A command, started here in a process group of its own. It is ended with the window, by
-    /// SIGTERM, then SIGKILL, unless it ended before.
+    /// A command started here in its own process group. It is terminated at the end of the window
+    /// with SIGTERM, then SIGKILL, unless it has already ended.
     Command(Vec<OsString>),
-    /// No program: an interface of this network namespace, the CPUs, and the sockets' losses.
+    /// No program: an interface in this network namespace, the CPUs, and socket losses.
     Interface(String),
 }
 
 /// Watches `request.target` for `request.window`, or until `watch` stops it or all of its processes
-/// have ended; what was read until then is kept.
+/// have ended; readings taken until then are kept.
 ///
 /// # Errors
 /// There is nothing to watch, or it may not be watched.

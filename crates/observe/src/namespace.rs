@@ -17,15 +17,15 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of a process, or this program's own without one. Failures are added to
-    /// `unread`.
+    /// Returns the namespace of a process, or this program's own if no process is given. Failures
+    /// are added to `unread`.
     pub(crate) fn of(root: &Root, pid: Option<u32>, unread: &mut Vec<Unread>) -> Self {
         let name =
             |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
         let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
         let is_own = match (name("self"), name(&process)) {
             (Some(own), Some(its)) => own == its,
-            // Without a name: of a process that hides it, ours is the better guess.
+            // No name: if a process hides its namespace, ours is the better guess.
             _ => true,
         };
         let opened = match (root.is_here(), is_own, pid) {
@@ -47,7 +47,8 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
-    /// Reports which of `pids` are in another namespace than the first: theirs is not read.
+    /// Reports which of `pids` are in a different namespace from the first: their namespaces are
+    /// not read.
     pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
         let Some((first, others)) = pids.split_first() else { return };
         let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
@@ -56,19 +57,19 @@ impl Namespace {
         let others: Vec<u32> = others.iter().filter(is_other).copied().collect();
         let Some(one) = others.first() else { return };
         let who = match others.len() {
-            1 => format!("process {one} is in another network namespace"),
-            n => format!("{n} processes, {one} among them, are in other network namespaces"),
+            1 => format!("process {one} is in a different network namespace"),
+            n => format!("{n} processes, including {one}, are in different network namespaces"),
         };
         unread.push(Unread {
             what: "other_namespaces".to_owned(),
             reason: format!(
-                "{who} than process {first}: no sockets and interfaces were read there"
+                "{who} from process {first}: sockets and interfaces there were not read"
             ),
             fix: Some(format!("linerate why {one}")),
         });
     }
 
-    /// Path of one of its files.
+    /// Path of a file in the namespace's directory.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }

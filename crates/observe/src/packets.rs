@@ -6,26 +6,26 @@ use linerate_record::why::PacketCount;
 /// Counters at the end of a slice; `None` where unavailable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// Time of the read in seconds: a program that waits for a CPU replies late.
+    /// Time of the read in seconds: a program that is waiting for a CPU replies late.
     pub(crate) at_s: f64,
     /// Packets that the program reports as received, or as sent if more; and bytes.
     pub(crate) program: Option<(u64, Option<u64>)>,
-    /// Segments of its TCP connections, and their bytes.
+    /// Segments of the program's TCP connections, and their bytes.
     pub(crate) tcp: Option<(u64, u64)>,
-    /// TCP segments of the namespace, if all are of the watched processes.
+    /// TCP segments in the namespace, if all belong to the watched processes.
     pub(crate) tcp_of_namespace: Option<u64>,
-    /// Packets and bytes received by the interfaces of its packet sockets.
+    /// Packets and bytes received by the interfaces of the program's packet sockets.
     pub(crate) interface: Option<(u64, u64)>,
-    /// Packets and bytes sent by them.
+    /// Packets and bytes sent by these interfaces.
     pub(crate) interface_tx: Option<(u64, u64)>,
-    /// UDP datagrams of the namespace, if all its sockets are watched.
+    /// UDP datagrams in the namespace, if all its sockets are watched.
     pub(crate) udp: Option<u64>,
 }
 
-/// Packets and bytes of a counter.
+/// Value of a counter: packets and bytes.
 type Reading = (u64, Option<u64>);
 
-/// Value of a counter in a read.
+/// Extracts the value of a counter from a read.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
 /// The best counter: the program's own, else the available one with the highest count.
@@ -47,7 +47,7 @@ pub(crate) fn choose(
         (&of_tcp, "segments in and out of its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets")),
         (&of_sent, format!("{interface} tx_packets")),
-        (&of_udp, "UDP datagrams of its network namespace".to_owned()),
+        (&of_udp, "UDP datagrams in its network namespace".to_owned()),
     ];
     let best = || {
         let counted =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsers for files of /proc. Pure functions; columns missing in older kernels and damaged lines
-//! are skipped.
+//! Parsers for /proc files. Pure functions; columns missing in older kernels and damaged lines are
+//! skipped.
 
 pub(crate) mod cpus;
 pub(crate) mod net;
@@ -9,7 +9,7 @@ pub(crate) mod task;
 #[cfg(test)]
 mod tests;
 
-/// The next number of a line of columns.
+/// The next number in a line of columns.
 fn number<'t>(columns: &mut impl Iterator<Item = &'t str>) -> Option<u64> {
     columns.next()?.parse().ok()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles a program: samples with call chains of all its threads, processes and their
-//! descendants, over one window.
+//! Profiles a program: samples all its threads, processes and their descendants, with call chains,
+//! over one window.
 //!
 //! The kernel lets new threads and processes inherit the events, so that even short-lived ones are
 //! sampled, and it reports their mappings, so that functions are named after a program has exited.
@@ -45,7 +45,7 @@ pub struct ProfileRequest {
     pub rate: SampleRate,
     /// How to find callers.
     pub call_graph: CallGraph,
-    /// Interface whose packets the costs are divided by.
+    /// Interface whose packet count the costs are divided by.
     pub interface: Option<String>,
     /// Classifies a function by its name and file.
     pub class_of: fn(&str, &str) -> CostClass,
@@ -56,14 +56,14 @@ pub struct ProfileRequest {
 pub enum ProfileTarget {
     /// These processes, with their descendants.
     Pids(Vec<u32>),
-    /// All processes whose name or executable has this name, with their descendants.
+    /// All processes with this name or executable name, with their descendants.
     Name(String),
     /// A command started here in its own process group, sampled from its first instruction. It is
     /// terminated after the window.
     Command(Vec<OsString>),
 }
 
-/// Number of slices of a window, and the shortest one.
+/// Number of slices per window, and the minimum slice length.
 const SLICES: u128 = 100;
 const SLICE_MIN: Duration = Duration::from_millis(10);
 /// Maximum interval between reads of the rings, without and with stack copies.

@@ -18,18 +18,18 @@ use std::collections::BTreeMap;
 pub(crate) struct Profiling {
     sampler: Sampler,
     tracing: Tracing,
-    /// Number of threads that were passed to both.
+    /// Number of threads passed to both sampler and tracing.
     handed: usize,
-    /// For the start and each slice end, whether the counters were read too late to match its
+    /// For the start and each slice end, whether the counters were read too late to match the
     /// samples.
     is_late: Vec<bool>,
     unread: Vec<Unread>,
 }
 
-/// Number of threads above which those that ran most in the first slice are chosen, instead of all
-/// at the start.
+/// Number of threads above which those that ran most in the first slice are chosen, rather than all
+/// threads at the start.
 const CROWD: usize = 64;
-/// Maximum delay between the counters of a slice and its samples, ns.
+/// Maximum delay between a slice's counters and its samples, ns.
 const LATE_NS: u64 = 3_000_000;
 
 impl Profiling {
@@ -101,7 +101,7 @@ impl Profiling {
     }
 }
 
-/// Results that belong to no thread.
+/// Results that do not belong to a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Profiled {
     pub(crate) events: Vec<KernelEvent>,
@@ -115,7 +115,7 @@ fn id(thread: &Thread) -> ThreadId {
     ThreadId { pid: thread.pid, tid: thread.tid }
 }
 
-/// Threads in the order of time run: limits favour those that ran most.
+/// Threads by run time: limits favour those that ran most.
 fn ids(threads: &[Thread]) -> Vec<ThreadId> {
     let mut threads: Vec<&Thread> = threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns()));
@@ -130,7 +130,7 @@ fn call_name(number: i64) -> String {
 fn lost_records(lost: u64) -> Unread {
     Unread {
         what: "samples_lost".to_owned(),
-        reason: format!("{lost} samples or events were lost: linerate did not get a CPU in time"),
+        reason: format!("{lost} samples or events were lost: linerate was not scheduled in time"),
         fix: None,
     }
 }
@@ -172,8 +172,8 @@ fn add_profile(thread: &mut ThreadActivity, profile: ThreadProfile) {
     }
 }
 
-/// Splits the user-mode time of a thread into work and polling: of its own time on a CPU, the part
-/// that is not busy is polling, of which `in_kernel` is in the kernel.
+/// Splits the user-mode time of a thread into work and polling: the part of its own CPU time that
+/// is not busy is polling, and the share `in_kernel` of that polling is in the kernel.
 fn divide_user(thread: &mut ThreadActivity, in_kernel: f64) {
     let Some(busy) = thread.busy.estimate() else { return };
     let own = share(thread, ThreadState::User) + share(thread, ThreadState::Kernel);
@@ -185,7 +185,7 @@ fn divide_user(thread: &mut ThreadActivity, in_kernel: f64) {
     let ends = [busy.value, busy.high, busy.low].map(polling_at);
     let part = |state, [value, low, high]: [f64; 3]| {
         let estimate = Estimate { value, low, high, confidence: CONFIDENCE, n: busy.n };
-        let method = "time in its own code (schedstat, utime) divided by its busy share";
+        let method = "time in its own code (schedstat, utime), split by its busy share";
         ThreadTime { state, share: Figure::number("ratio", estimate, Tier::Sw, method) }
     };
     let [value, low, high] = ends;

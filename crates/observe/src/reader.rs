@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of /proc that are read per slice: opened once, read with one system call.
+//! /proc files that are read per slice: opened once, read with one system call.
 
 use linerate_machine::Root;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reader of a file below the root; a file that cannot be opened reads as empty.
+    /// Opens a file below the root; a file that cannot be opened reads as empty.
     pub(crate) fn open(root: &Root, path: &str) -> Self {
         Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 4 << 10] }
     }
@@ -26,7 +26,7 @@ impl Reader {
         let Some(file) = &self.file else { return "" };
         loop {
             let length = file.read_at(&mut self.buffer, 0).unwrap_or(0);
-            // A full buffer may have cut it: the next reads are as long.
+            // A full buffer may have truncated the text. The buffer stays enlarged for later reads.
             if length < self.buffer.len() || length >= TEXT_MAX {
                 return std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Samples the functions in which threads spend CPU time, and how much of it is work if they poll.
 //!
-//! Any user can sample user mode of their own threads. Without kernel samples, the unsampled time
-//! appears as one kernel function, `[not in user mode]`, so that shares refer to all CPU time.
+//! Any user can sample the user mode of their own threads. Without kernel samples, the unsampled
+//! time appears as one kernel function, `[not in user mode]`, so that shares refer to all CPU time.
 
 mod accesses;
 mod cpus;
@@ -47,10 +47,10 @@ const MAX_RATE: u64 = 4000;
 const MAX_THREADS: usize = 64;
 /// Maximum number of threads sampled with registers: the first ones watched.
 const MAX_WITH_REGISTERS: usize = 8;
-/// Size of a sample in the ring in bytes, and of its registers.
+/// Size in bytes of a sample in the ring, and of its registers.
 const SAMPLE_BYTES: u64 = 40;
 const REGISTERS_BYTES: u64 = 144;
-/// Longest slice that the ring can hold, seconds; with registers half of that, because users can
+/// Longest slice that the ring can hold, seconds; half of that with registers, because users can
 /// lock little memory.
 const MAX_SLICE_S: u64 = 1;
 /// Maximum number of accesses kept per thread.
@@ -78,7 +78,7 @@ struct Sampled {
     ring: Ring,
     /// CPU time at the end of the last slice.
     run_ns: u64,
-    /// Numbers of samples: taken, lost, and substituted for time that cannot be sampled.
+    /// Number of samples taken, lost, and substituted for time that cannot be sampled.
     samples: u64,
     lost: u64,
     unsampled: u64,
@@ -86,7 +86,7 @@ struct Sampled {
     first: usize,
     slices: Vec<Slice>,
     has_registers: bool,
-    /// Samples at instructions for ciphers and hashes.
+    /// Samples at cipher and hash instructions.
     ciphers: u64,
     accesses: Vec<Access>,
 }
@@ -109,8 +109,8 @@ pub struct Profiles {
 }
 
 impl Sampler {
-    /// Begins to sample threads, those first in the list where there are too many, and the kernel
-    /// on `sampled_cpus`. What cannot be sampled is said in the second value.
+    /// Starts sampling threads (the first ones in the list if there are too many), and the kernel
+    /// on `sampled_cpus`. The second value lists what cannot be sampled.
     pub fn start(threads: &[ThreadId], sampled_cpus: &[u32]) -> (Self, Vec<Unread>) {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = threads.len().clamp(1, cpus) as u64;
@@ -130,7 +130,7 @@ impl Sampler {
         (sampler, unread)
     }
 
-    /// Samples further threads, from the present slice on. Those that are sampled already stay so.
+    /// Samples further threads from the current slice on. Threads that are already sampled stay so.
     pub fn watch(&mut self, threads: &[ThreadId]) -> Vec<Unread> {
         let mut unread = Vec::new();
         for &id in threads {
@@ -144,7 +144,7 @@ impl Sampler {
             match self.open(id) {
                 Ok(None) => {}
                 Ok(Some(refused)) => unread.push(refused),
-                // A thread that has ended is no news.
+                // A thread that has ended is not reported.
                 Err(refused) => unread.extend(refused),
             }
         }
@@ -220,7 +220,7 @@ impl Sampler {
         self.slices += 1;
     }
 
-    /// CPU time of a thread in each slice since it is watched, nanoseconds.
+    /// CPU time of a thread in each slice since it was first watched, nanoseconds.
     pub fn run_ns(&self, id: ThreadId) -> Vec<u64> {
         let of_id = self.threads.iter().filter(|thread| thread.id == id);
         of_id.flat_map(|thread| &thread.slices).map(|slice| slice.run_ns).collect()

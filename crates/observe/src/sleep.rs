@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 
-/// Maximum number of sampled threads, and of samples per tick: a sample takes some microseconds.
+/// Maximum number of sampled threads, and of samples per tick: a sample takes a few microseconds.
 const SAMPLED_MAX: usize = 64;
 const PER_TICK: usize = 4;
 
 /// Pseudo-call of a thread stopped by a signal or a debugger.
 const STOPPED: &str = "stopped";
 
-/// State of a thread at a sample.
+/// Where a thread was asleep at a sample.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     on: String,
@@ -27,7 +27,7 @@ struct Place {
 /// Object that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
-    /// A file descriptor, as the target of its link.
+    /// A file descriptor, by the target of its link.
     File(String),
     /// The address of a futex.
     Futex(u64),
@@ -50,7 +50,7 @@ pub(crate) struct Sleepers {
 }
 
 impl Sleepers {
-    /// Samples threads; if there are many, the next ones in turn.
+    /// Samples threads; if there are many, the ones that are next in order.
     pub(crate) fn tick(&mut self, root: &Root, threads: &Threads) {
         let followed: Vec<&Thread> =
             threads.all.iter().filter(|thread| thread.is_followed()).take(SAMPLED_MAX).collect();
@@ -82,7 +82,7 @@ impl Sleepers {
             Some(InCall::Call { number, first }) => place_of(root, pid, number, first),
             Some(InCall::Elsewhere) => None,
             None => {
-                // Only the slices say whether it sleeps.
+                // Only the slices show whether the thread sleeps.
                 if !thread.is_asleep() {
                     return;
                 }
@@ -94,8 +94,8 @@ impl Sleepers {
         *samples.asleep.entry(place).or_default() += 1;
     }
 
-    /// What a thread slept on: its share of time asleep, `asleep`, divided by samples. `describe`
-    /// formats an object.
+    /// What a thread slept on: its share of time asleep, `asleep`, apportioned by samples.
+    /// `describe` formats an object.
     pub(crate) fn of(
         &self,
         thread: &Thread,
@@ -118,7 +118,7 @@ impl Sleepers {
         times
     }
 
-    /// Whether system calls of any thread could not be read.
+    /// Whether the system calls of some thread could not be read.
     pub(crate) fn were_refused(&self) -> bool {
         self.samples.values().any(|samples| samples.is_refused)
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sockets of the watched processes.
 //!
-//! All of the namespace are read at both ends of the window and a few times in between, to find new
-//! ones; those known, at the end of each slice. Sockets that were closed keep what was read last.
+//! All sockets in the namespace are read at both ends of the window and a few times in between, to
+//! find new ones; known sockets are read at the end of each slice. Closed sockets keep their last
+//! readings.
 
 mod census;
 mod watched;
@@ -21,11 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use watched::{State, Watched, state_of};
 
-/// Descriptors that are read of all processes together when peers are looked for.
+/// Maximum number of descriptors read, over all processes, when looking for peers.
 const DESCRIPTORS_MAX: usize = 50_000;
 
-/// TCP connections that are read at the end of a slice, one by one: the next ones, where there are
-/// more. Each costs some microseconds.
+/// Maximum number of TCP connections read one by one at the end of a slice; if there are more, the
+/// next ones in order. Each costs a few microseconds.
 const PER_SLICE: usize = 32;
 
 /// A moment of the window.
@@ -45,26 +46,26 @@ pub(crate) struct Sockets {
     /// Owner of each open socket, by inode.
     owners: BTreeMap<u64, u32>,
     watched: BTreeMap<u64, Watched>,
-    /// Without a program all sockets are watched.
+    /// Whether all sockets are watched, because there is no program.
     is_all: bool,
     names: BTreeMap<u32, String>,
-    /// Whether all UDP sockets of the namespace are watched ones.
+    /// Whether all UDP sockets in the namespace are watched.
     pub(crate) has_all_udp: bool,
     census: Census,
-    /// Position after the last slice, if there are too many connections for one.
+    /// Position after the last slice, if there are too many connections for one slice.
     next: usize,
 }
 
 impl Sockets {
-    /// Watches the sockets of the processes given to [`Sockets::look`], or all.
+    /// Watches the sockets of the processes given to [`Sockets::look`], or all sockets.
     pub(crate) fn new(is_all: bool, network: Option<&Network>) -> Self {
         let links = network.and_then(|network| network.links().ok()).unwrap_or_default();
         let names = links.into_iter().map(|link| (link.index, link.name)).collect();
         Self { is_all, names, has_all_udp: true, ..Self::default() }
     }
 
-    /// Finds sockets, and reads them. At the start of the window their counters are
-    /// what differences are taken from; those found later began with 0.
+    /// Finds sockets and reads them. Counters read at the start of the window are the base for
+    /// differences; sockets found later started from 0.
     pub(crate) fn look(
         &mut self,
         root: &Root,
@@ -88,8 +89,8 @@ impl Sockets {
         let mut tcp = dump(network, InetProtocol::Tcp);
         let owners = &self.owners;
         self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
-        // Of many connections a few are read at each slice, in turn: all at once would look like a
-        // burst.
+        // If there are many connections, a few are read in each slice, in rotation: reading all at
+        // once would look like a burst.
         if moment == Moment::Within && tcp.len() > PER_SLICE {
             tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
         }
@@ -130,7 +131,7 @@ impl Sockets {
         }
     }
 
-    /// Takes the sockets that /proc lists, where netlink does not answer.
+    /// Takes the sockets that /proc lists, if netlink does not answer.
     fn take_listed(
         &mut self,
         root: &Root,
@@ -145,7 +146,7 @@ impl Sockets {
         for file in files {
             let text = root.text(&namespace.file(file)).unwrap_or_default();
             for (listed, drops) in parse_sockets(&text, protocol) {
-                // Those without an inode have no program.
+                // Sockets without an inode belong to no program.
                 if listed.inode != 0 {
                     let socket = InetSocket::of_listed(listed);
                     self.take_one(&socket, State { drops, ..state_of(&socket) }, is_start);
@@ -154,7 +155,7 @@ impl Sockets {
         }
     }
 
-    /// Whose the TCP segments are that the namespace counted.
+    /// The program's share of the TCP segments that the namespace counted.
     pub(crate) fn tcp_share(&self, segments: u64) -> Share {
         self.census.share(segments)
     }
@@ -164,7 +165,7 @@ impl Sockets {
         &self.owners
     }
 
-    /// The addresses of TCP that processes listen on, with the process and its name.
+    /// TCP addresses that processes listen on, with the process and its name.
     pub(crate) fn listening_addresses(&self, root: &Root) -> Vec<(u32, String, SocketAddr)> {
         let listening =
             self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::TcpListen);
@@ -176,13 +177,13 @@ impl Sockets {
         listening.filter_map(named).collect()
     }
 
-    /// Whether one of this kind is watched.
+    /// Whether a socket of this kind is watched.
     pub(crate) fn has(&self, kind: SocketKind) -> bool {
         self.watched.values().any(|watched| watched.kind == kind)
     }
 
-    /// Whether half of its TCP connections or more began and ended between two reads of the window:
-    /// others may have come and gone without being seen.
+    /// Whether at least half of the watched TCP connections began and ended between two reads in
+    /// the window: others may have come and gone unseen.
     pub(crate) fn come_and_go(&self) -> bool {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         let (all, short) = tcp.fold((0, 0), |(all, short), watched| {
@@ -191,19 +192,20 @@ impl Sockets {
         short > 0 && 2 * short >= all
     }
 
-    /// Segments that its TCP connections received and sent in the window until now.
+    /// Segments that the watched TCP connections have received and sent in the window so far.
     pub(crate) fn segments(&self) -> u64 {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         tcp.map(|watched| watched.tcp()).map(|tcp| tcp.segments_in + tcp.segments_out).sum()
     }
 
-    /// Bytes that its TCP connections received and had acknowledged in the window until now.
+    /// Bytes that the watched TCP connections have received and had acknowledged in the window so
+    /// far.
     pub(crate) fn tcp_bytes(&self) -> u64 {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
         tcp.map(|watched| watched.tcp()).map(|tcp| tcp.bytes_received + tcp.bytes_acked).sum()
     }
 
-    /// The interfaces that its packet sockets are bound to.
+    /// The interfaces that the watched packet sockets are bound to.
     pub(crate) fn packet_interfaces(&self) -> BTreeSet<u32> {
         let packet = self.watched.values().filter(|watched| watched.kind == SocketKind::Packet);
         packet.map(|watched| watched.interface).filter(|index| *index != 0).collect()
@@ -215,7 +217,7 @@ impl Sockets {
         indices.iter().filter_map(|index| self.names.get(index).map(String::as_str)).collect()
     }
 
-    /// A socket in words: `udp 0.0.0.0:53`.
+    /// Describes a socket: `udp 0.0.0.0:53`.
     pub(crate) fn describe(&self, inode: u64) -> Option<String> {
         let watched = self.watched.get(&inode)?;
         let kind = match watched.kind {
@@ -272,7 +274,8 @@ impl Sockets {
         }
     }
 
-    /// The differences over the window. Of all sockets of a namespace, those with losses.
+    /// The differences over the window. If all sockets in a namespace are watched, only those with
+    /// losses.
     pub(crate) fn finish(mut self, root: &Root, network: Option<&Network>) -> Vec<SocketCounts> {
         let peers = self.peers(root, network);
         if self.is_all {
@@ -300,9 +303,9 @@ impl Sockets {
         self.watched.iter().filter(|(_, watched)| moved(watched)).map(counts).collect()
     }
 
-    /// The processes at the other end of connections within this machine, by inode of this end. Of
-    /// a connection that was closed meanwhile, the process whose connections between the same
-    /// addresses to the same port are open now, if there is only one.
+    /// The processes at the other end of connections within this machine, by the inode at this end.
+    /// For a connection that has since been closed, the process that now has connections open
+    /// between the same addresses to the same port, if there is only one.
     fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
         let Some(network) = network.filter(|_| self.has(SocketKind::Tcp)) else {
             return BTreeMap::new();
@@ -331,8 +334,8 @@ impl Sockets {
     }
 }
 
-/// The sockets that are, or may be, the other ends of connections, from the addresses of these
-/// (local, remote) and those of all open sockets.
+/// The sockets that are, or may be, the other ends of connections, from the addresses of the
+/// connections (local, remote) and those of all open sockets.
 fn other_ends(
     watched: &BTreeMap<u64, (SocketAddr, SocketAddr)>,
     open: &BTreeMap<(SocketAddr, SocketAddr), u64>,
@@ -354,10 +357,10 @@ fn other_ends(
     watched.iter().filter_map(ends_of).collect()
 }
 
-/// Open connections between two addresses that are asked whose they are, at most.
+/// Maximum number of open connections between two addresses whose owners are looked up.
 const OPEN_ENDS_MAX: usize = 16;
 
-/// An IPv4 address in IPv6 clothes is the same address.
+/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -378,7 +381,7 @@ fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The processes that have `wanted` sockets open, as far as they may be read.
+/// The processes that have `wanted` sockets open, as far as permissions allow.
 fn owners_of(root: &Root, wanted: &BTreeSet<u64>, most: usize) -> BTreeMap<u64, u32> {
     let mut owners = BTreeMap::new();
     let mut read = 0;

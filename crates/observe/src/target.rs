@@ -15,7 +15,7 @@ pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     pids
 }
 
-/// Fields of `stat` of a process.
+/// Fields in a process's `stat`.
 pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }
@@ -53,7 +53,7 @@ fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
     is_refused && own != Some(uid)
 }
 
-/// Processes with this name, by the kernel's name or that of the executable, excluding this one.
+/// Processes with this name, either the kernel's or the executable's, excluding this process.
 ///
 /// # Errors
 ///
@@ -80,17 +80,17 @@ fn file_name(root: &Root, pid: u32) -> Option<String> {
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// The watched processes, and what is known of others; finds descendants as they appear.
+/// The watched processes, and what is known about others; finds descendants as they appear.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     /// Watched processes, in the order found.
     pub(crate) pids: Vec<u32>,
-    /// Softirq threads of the kernel, by CPU.
+    /// The kernel's softirq threads, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
     seen: BTreeMap<u32, Seen>,
 }
 
-/// A process as it was first seen.
+/// A process as first seen.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     parent: u32,
@@ -105,7 +105,7 @@ impl Family {
         family
     }
 
-    /// A single process whose descendants have not been searched yet.
+    /// A single process whose descendants have not been looked for yet.
     pub(crate) fn of_one(pid: u32) -> Self {
         Self { pids: vec![pid], ..Self::default() }
     }
@@ -145,7 +145,7 @@ impl Family {
         Some((stat.name, since as f64 / TICKS_PER_S))
     }
 
-    /// Moves children of watched processes to the watched ones, repeatedly.
+    /// Adds children of watched processes to the watched processes, repeatedly.
     fn adopt(&mut self) -> Vec<u32> {
         let mut added = Vec::new();
         loop {

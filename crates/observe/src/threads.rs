@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Per-thread counters of the kernel, read every slice.
+//! Per-thread kernel counters, read every slice.
 
 use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
@@ -17,8 +17,8 @@ const OPEN_MAX: usize = 128;
 /// Number of threads above which the directory is read only every tenth slice.
 const CROWD: usize = 1024;
 
-/// Slices after which the directory is read even if the number of threads is unchanged: threads may
-/// have been replaced.
+/// Number of slices after which the directory is read even if the number of threads is unchanged:
+/// threads may have been replaced.
 const LOOK_EVERY: u32 = 5;
 
 /// Activity of a thread in one slice.
@@ -57,7 +57,7 @@ pub(crate) struct Thread {
     pub(crate) major_faults: u64,
     first_status: Status,
     last_status: Status,
-    /// Calls of read(2), write(2) and similar, at the first and the last read.
+    /// Calls to read(2), write(2) and similar, at the first and the last read.
     io_calls: [Option<u64>; 2],
     last: Read,
     files: Option<(File, File)>,
@@ -66,7 +66,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Seconds of the window in which it existed.
+    /// Time in the window for which the thread existed, in seconds.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.slices.iter().map(|slice| slice.wall_ns).sum::<u64>() as f64 / 1e9
     }
@@ -81,7 +81,7 @@ impl Thread {
         self.last.sched.run_ns
     }
 
-    /// The CPUs it was seen on, the most frequent first.
+    /// The CPUs it was seen on, most frequent first.
     pub(crate) fn ran_on(&self) -> Vec<u32> {
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         for slice in self.slices.iter().filter(|slice| slice.run_ns > 0) {
@@ -104,7 +104,7 @@ impl Thread {
         (voluntary, last.involuntary_switches.saturating_sub(first.involuntary_switches))
     }
 
-    /// Calls of read(2), write(2) and similar; `None` if unreadable.
+    /// Calls to read(2), write(2) and similar; `None` if unreadable.
     pub(crate) fn io_calls(&self) -> Option<u64> {
         let [first, last] = self.io_calls;
         last?.checked_sub(first?)
@@ -134,7 +134,7 @@ impl Thread {
         format!("proc/{}/task/{}/{name}", self.pid, self.tid)
     }
 
-    /// Reads it, and adds the activity since the previous read to its slices.
+    /// Reads the thread, and adds its activity since the previous read to its slices.
     fn read(&mut self, root: &Root, number: u32, at_ns: u64) {
         let Some(now) = read(root, self, at_ns) else {
             self.has_ended = true;
@@ -163,7 +163,7 @@ impl Thread {
         self.last = now;
     }
 
-    /// Reads its status for context switches and affinity, and its I/O calls.
+    /// Reads the thread's status for context switches and affinity, and its I/O calls.
     fn read_status(&mut self, root: &Root) {
         if let Some(text) = root.text(&self.file("status")) {
             self.last_status = Status::parse(&text);
@@ -184,7 +184,7 @@ fn read(root: &Root, thread: &Thread, at_ns: u64) -> Option<Read> {
 
 /// Current contents of a /proc file, from its start.
 pub(crate) fn text_of(file: &File) -> Option<String> {
-    // The longest of the files read so, `stat`, has some 350 bytes.
+    // The longest of the files read in this way, `stat`, has some 350 bytes.
     let mut bytes = [0; 2048];
     let length = file.read_at(&mut bytes, 0).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
@@ -206,7 +206,7 @@ impl Threads {
             return;
         }
         for &pid in pids {
-            // Thread for thread the same number, most of the time: then there is none to find.
+            // Usually the number of threads is unchanged: then there are none to find.
             if !number.is_multiple_of(LOOK_EVERY) && self.are_all_known(pid) {
                 continue;
             }
@@ -250,7 +250,7 @@ impl Threads {
             self.open += usize::from(thread.files.is_some());
         }
         let first = read(root, &thread, at_ns);
-        // One that has ended stays in its folder until its parent has waited for it.
+        // A thread that has ended stays in its directory until its parent has waited for it.
         let Some(first) = first.filter(|first| !first.stat.has_ended()) else {
             self.open -= usize::from(thread.files.is_some());
             return;
@@ -277,7 +277,7 @@ impl Threads {
         self.forget_ended();
     }
 
-    /// If there are too many threads, selects those that ran or waited most so far.
+    /// If there are too many threads, selects those that have run or waited most so far.
     pub(crate) fn choose(&mut self, root: &Root, number: u32, at_ns: u64) {
         if self.places.len() <= FOLLOWED_MAX {
             return;

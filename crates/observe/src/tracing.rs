@@ -3,12 +3,12 @@
 //! its system calls, drop reasons, lock contention. Needs root, or CAP_PERFMON and a readable
 //! tracefs; root needs no mount.
 //!
-//! Some kernels omit events of an idle CPU (seen on 6.18 in a guest, on one of two CPUs, in a third
+//! Some kernels omit events on an idle CPU (seen on 6.18 in a guest, on one of two CPUs, in a third
 //! of the runs): waits that end there are not counted, and the thread that runs there next is not
 //! named.
 //!
 //! Tracepoints are always on while events are rare. Above some thousand events per slice, they are
-//! on in some slices only, and counts are scaled: this bounds their cost.
+//! on only in some slices, and counts are scaled: this bounds their cost.
 
 mod duty;
 mod format;
@@ -45,7 +45,7 @@ const WANTED: [Wanted; 5] = [
     Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
 ];
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
-/// Maximum numbers of CPUs and of threads on which events are counted.
+/// Maximum numbers of CPUs and threads on which events are counted.
 const MAX_CPUS: usize = 64;
 const MAX_THREADS: usize = 64;
 
@@ -54,7 +54,7 @@ const MAX_THREADS: usize = 64;
 pub struct TracedThread {
     /// Threads that ran on its CPU while it waited for one, longest first.
     pub ran_instead: Vec<RanInstead>,
-    /// Waits for a CPU by length, as in `ThreadActivity`.
+    /// Histogram of waits for a CPU by length, as in `ThreadActivity`.
     pub waits_us_log2: Vec<u64>,
     /// System calls; `None` if counting is not permitted.
     pub system_calls: Option<u64>,
@@ -69,7 +69,7 @@ pub struct Traced {
     pub threads: BTreeMap<u32, TracedThread>,
     /// Counted kernel events.
     pub events: Vec<KernelEvent>,
-    /// Whether the scheduler's events were read.
+    /// Whether scheduler events were read.
     pub has_scheduler: bool,
 }
 
@@ -118,7 +118,7 @@ impl Tracing {
         }
         self.locks = Locks::new(|name| self.format(name), now_ns);
         for wanted in WANTED {
-            // A tracepoint that this kernel does not have is not counted.
+            // A tracepoint that this kernel lacks is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
             let mut tally = Tally::new(wanted, format, now_ns);
             for &cpu in cpus.iter().filter(|_| !wanted.is_of_watched) {
@@ -156,7 +156,7 @@ impl Tracing {
             for tally in self.tallies.iter_mut().filter(|tally| tally.wanted.is_of_watched) {
                 let target = Target::Thread(id.tid);
                 match tally.open(target) {
-                    // It has ended meanwhile.
+                    // The thread has ended meanwhile.
                     Err(error) if error.errno == linerate_linux::errno::ESRCH => {}
                     Err(error) => {
                         let (name, request) = (tally.wanted.name, tally.request());

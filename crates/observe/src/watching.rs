@@ -21,10 +21,12 @@ use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{SocketKind, Unread};
 
-/// Slices between searches for new sockets: each reads the kernel's whole socket table.
+/// Number of slices between searches for new sockets: each search reads the kernel's whole socket
+/// table.
 const SOCKETS_EVERY: u32 = 10;
 
-/// Slices between searches for new processes: each reads every process of the system.
+/// Number of slices between searches for new processes: each search reads every process on the
+/// system.
 const FAMILY_EVERY: u32 = 5;
 
 /// Everything that is watched, with its readings.
@@ -108,7 +110,8 @@ impl Watching {
         watching.threads.look(root, &pids, 0, watching.last_ns);
         watching.profiling = Some(Profiling::start(root, &watching.threads));
         watching.find_program(root);
-        // What the program and its interfaces counted is compared: it is read at the same moment.
+        // The counts of the program and its interfaces are compared, so they are read at the same
+        // moment.
         let wanted = watching.interface.clone();
         watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
@@ -139,7 +142,7 @@ impl Watching {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
             self.find_program(root);
         }
-        // Packets and samples of the same moment: together they separate work from polling.
+        // Packets and samples from the same moment: together they separate work from polling.
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
@@ -170,7 +173,7 @@ impl Watching {
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
         self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
-        // All connections are read now, those that were not in turn at the last slice, too.
+        // All connections are read now, including those that were skipped at the last slice.
         if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
             last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         }
@@ -206,7 +209,7 @@ impl Watching {
             counts.interface = Some((sum(|link| link.rx_packets), sum(|link| link.rx_bytes)));
             counts.interface_tx = Some((sum(|link| link.tx_packets), sum(|link| link.tx_bytes)));
         }
-        // At the start, for sockets that are opened later.
+        // At the start, to cover sockets that are opened later.
         let is_start = self.counts.is_empty();
         let has_udp = is_start || self.sockets.has(SocketKind::Udp);
         let has_tcp = is_start || self.sockets.has(SocketKind::TcpListen);

@@ -12,15 +12,15 @@ use linerate_record::why::Observation;
 use linerate_trial::Watch;
 use std::time::Duration;
 
-/// Slices of a window; fewer if they would be shorter than [`SLICE_MIN`], more if they would be
-/// longer than a second, which is what sample rings hold.
+/// Number of slices per window; fewer if they would be shorter than [`SLICE_MIN`], more if they
+/// would be longer than a second, which is what sample rings hold.
 const SLICES: u128 = 50;
 
-/// Minimum slice: times of /proc/stat are in hundredths of a second, and those of a running thread
-/// are updated at timer interrupts, some milliseconds apart.
+/// Minimum slice length: times in /proc/stat are in hundredths of a second, and those of a running
+/// thread are updated at timer interrupts, some milliseconds apart.
 const SLICE_MIN: Duration = Duration::from_millis(20);
 
-/// Sampling interval of sleeping threads: 200 samples in 5 s, so that a share is accurate to about
+/// Sampling interval for sleeping threads: 200 samples in 5 s, so that a share is accurate to about
 /// ±3 points.
 const TICK: Duration = Duration::from_millis(25);
 
@@ -64,7 +64,7 @@ pub(crate) fn observe(
             }
             break;
         }
-        // What is read may answer late, again and again: half of the slices are enough.
+        // Reads may return late again and again: half of the slices are enough.
         if watch.is_stopped() || monotonic_ns() > latest_ns {
             break;
         }
@@ -92,7 +92,7 @@ fn interface_of(target: &Target) -> Option<String> {
     }
 }
 
-/// The processes meant, each of which may be watched, and the name of the first.
+/// The target processes, each of which may be watched, and the name of the first.
 fn processes(
     root: &Root,
     target: &Target,
@@ -109,7 +109,7 @@ fn processes(
     for &pid in &pids {
         match (check(root, pid), target) {
             (Ok(stat), _) => names.push(stat.name),
-            // It was started a moment ago.
+            // The command was started a moment ago.
             (Err(ObserveError::Gone(_) | ObserveError::Zombie(_)), Target::Command(command)) => {
                 let how = running.and_then(Running::wait_a_moment);
                 return Err(ended_at_once(command, how.as_deref().unwrap_or("unknown status")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles of programs whose time is known: this one's loops, and commands.
+//! Profiles of programs with known CPU time shares: loops in this program, and commands.
 
 use linerate_observe::ObserveError;
 use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Tests profile this process, in which no other test may run meanwhile.
+/// Tests profile this process, so no other test may run in it meanwhile.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn spin(iterations: u64) {
@@ -44,7 +44,7 @@ fn request(target: ProfileTarget, millis: u64, rate: SampleRate) -> ProfileReque
     ProfileRequest { target, window, rate, call_graph: CallGraph::Auto, interface: None, class_of }
 }
 
-/// The profile of a command; `None`, with a note, where samples are forbidden.
+/// The profile of a command; `None`, with a note, if sampling is forbidden.
 fn of_command(words: &[&str], millis: u64) -> Option<ProfileReport> {
     let words = words.iter().map(OsString::from).collect();
     let request = request(ProfileTarget::Command(words), millis, SampleRate::PerSecond(1999));
@@ -62,14 +62,14 @@ fn permitted(profile: Result<ProfileReport, ObserveError>) -> Option<ProfileRepo
     }
 }
 
-/// Samples in functions whose name ends so, or in what they call.
+/// Samples in functions whose names end like this, or in their callees.
 fn samples_in(profile: &ProfileReport, name: &str) -> u64 {
     let found = profile.functions.iter().filter(|function| function.name.ends_with(name));
     found.map(|function| function.samples_with_callees).sum()
 }
 
-/// Whether `hits` of `all` samples fit a share: 4.5 standard deviations, and programs with phases
-/// of some samples.
+/// Whether `hits` out of `all` samples fit a share: allows 4.5 standard deviations, plus a few
+/// samples for programs with phases.
 fn fits(hits: u64, all: u64, share: f64) -> bool {
     let deviation = (share * (1.0 - share) * all as f64).sqrt();
     (hits as f64 - share * all as f64).abs() < 4.5 * deviation + 3.0
@@ -113,7 +113,7 @@ fn loops_have_the_shares_of_their_lengths() {
 #[test]
 fn programs_that_a_command_starts_are_sampled_and_named() {
     let _alone = ALONE.lock().unwrap();
-    // Two programs one after the other, each in a process of its own that ends.
+    // Two programs one after the other, each in its own process, which ends.
     let line = "head -c 300000000 /dev/zero | sha256sum; head -c 300000000 /dev/zero | md5sum";
     let Some(found) = of_command(&["sh", "-c", line], 20_000) else { return };
     assert_eq!(found.sampled.ended.as_deref(), Some("exit status 0"));
@@ -121,7 +121,7 @@ fn programs_that_a_command_starts_are_sampled_and_named() {
         let thread = found.threads.iter().find(|thread| thread.name == name);
         let thread = thread.unwrap_or_else(|| panic!("{name}: {:?}", found.threads));
         assert!(thread.samples > 20, "{thread:?}");
-        // It has ended when its functions are looked up.
+        // The process has ended when its functions are looked up.
         let module = |module: &str| module.contains(name) || module.contains("libcrypto");
         let of_it = found.functions.iter().filter(|function| module(&function.module));
         assert!(of_it.map(|function| function.samples).sum::<u64>() > 10, "{name}");
@@ -134,7 +134,7 @@ fn time_of_processes_too_short_for_a_sample_is_said() {
     let _alone = ALONE.lock().unwrap();
     let line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
     let words = ["sh", "-c", line].map(OsString::from).to_vec();
-    // A sample each 5 ms, of processes that take one.
+    // A sample every 5 ms, of processes that run for about one.
     let request =
         request(ProfileTarget::Command(words), 20_000, SampleRate::Nanoseconds(5_000_000));
     match profile(&request, &Watch::unattended()) {

@@ -18,7 +18,7 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The kind of stage that finds the headers for others.
+/// The kind of stage that locates headers for other stages.
 const PARSE: &str = "parse";
 
 /// Contents of a file.
@@ -29,7 +29,7 @@ pub(crate) struct Built {
     pub(crate) specs: Vec<StageSpec>,
 }
 
-/// The path of the whole file, and its costs.
+/// The path that the whole file describes, and its costs.
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
@@ -63,7 +63,7 @@ pub(crate) fn path(
     Some(Built { path, costs, specs })
 }
 
-/// The costs; states given there go into the specifications of the stages.
+/// The costs; states given there are copied into the specifications of the stages.
 fn given_costs(
     section: &Fields,
     stages: &mut [Stage],
@@ -177,7 +177,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Its kind, if this build does not have it.
+    /// The stage's kind, if this build does not have it.
     fn foreign_kind(&self) -> Option<String> {
         let is_foreign = self.spec.is_some_and(|spec| spec.kind == FOREIGN.kind);
         self.made.as_ref().filter(|_| is_foreign).map(|made| made.kind.clone())
@@ -223,8 +223,8 @@ fn headers_found(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     let Some(spec) = stage.spec.filter(|spec| spec.needs_headers) else {
         return;
     };
-    // A stage that could not be read may have been meant to be the parser, and a foreign one may
-    // do its work.
+    // A stage that could not be read may have been meant to be the parser, and a foreign stage may
+    // do the parser's work.
     let may_parse = [PARSE, FOREIGN.kind];
     let parsed = |other: &Stage| other.spec.is_none_or(|spec| may_parse.contains(&spec.kind));
     if !before.iter().any(parsed) {
@@ -271,8 +271,8 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
 
 /// Whether the workers list every stage once and in order; `None` if that cannot be determined.
 ///
-/// This implies consecutive runs: a strictly increasing sequence that contains every stage is the
-/// stages in order.
+/// This implies consecutive runs: a strictly increasing sequence that contains every stage lists
+/// the stages in order.
 fn names_in_order(
     section: &Fields,
     workers: &[Fields],
@@ -297,7 +297,7 @@ fn names_in_order(
     for (_, name) in known.iter().enumerate().filter(|(stage, _)| !order.seen.contains(stage)) {
         let message = format!("stage {} is not assigned to a worker", shown(name));
         let mistake = Mistake::new(&section.place("workers"), message);
-        mistakes.push(mistake.help("workers must hold every stage"));
+        mistakes.push(mistake.help("assign every stage to a worker"));
     }
     Some(mistakes.len() == mistakes_before)
 }
@@ -309,7 +309,7 @@ struct Order<'k> {
 }
 
 impl Order<'_> {
-    /// Accepts the next name, or explains its error with a fix.
+    /// Accepts the next name, or reports its error with a fix.
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
@@ -324,21 +324,21 @@ impl Order<'_> {
             let message = format!("stage {} is already assigned to a worker", shown(name));
             return Err((
                 message,
-                "to run it on several workers, set replicas on one entry".to_owned(),
+                "to run it on several workers, set replicas in one entry".to_owned(),
             ));
         }
         match last.filter(|&last| last > stage) {
             Some(last) => {
                 let (name, last) = (shown(name), shown(self.known[last]));
                 let message = format!("stage {name} comes before {last} in the path");
-                Err((message, "workers must keep the order of the stages".to_owned()))
+                Err((message, "assign stages to workers in path order".to_owned()))
             }
             None => Ok(()),
         }
     }
 }
 
-/// Position in the file of a rejected mapping's error.
+/// Position of a rejected mapping's error in the file.
 fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a path file and finds every mistake in it.
 //!
-//! Three passes. The syntax, by the TOML library, which continues after an error. Then each section
-//! and key individually, against the table of keys. Then the constraints between keys, while the
-//! path is built. Whether files exist, the machine has the processors, and a stage accepts its
-//! strings is checked elsewhere and reported through [`Described`], with line and column.
+//! There are three passes. The TOML library checks the syntax and continues after an error. Then
+//! each section and key is checked individually, against the table of keys. Then the constraints
+//! between keys are checked, while the path is built. Other checks are made elsewhere and reported
+//! through [`Described`], with line and column: whether files exist, whether the machine has the
+//! processors, and whether a stage accepts its strings.
 
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
@@ -21,7 +22,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A path, with the position of its parts in the file.
+/// A path, with the positions of its parts in the file.
 #[derive(Clone, Debug)]
 pub struct Described {
     /// The path.
@@ -31,7 +32,7 @@ pub struct Described {
     /// The specification of each stage, in path order; [`FOREIGN`] with the state from the costs
     /// for a stage that this build does not have.
     pub specs: Vec<StageSpec>,
-    /// Positions of its parts.
+    /// Positions of the path's parts.
     pub places: Places,
 }
 
@@ -111,7 +112,8 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Each bare value is searched in the whole file; files with more of them get these fixed first.
+    // Each bare value is searched for in the whole file; files with more errors get the errors
+    // shown fixed first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Costs of the stages of a path without a measured run: the section `[costs]`.
 //!
-//! Costs have two forms, and a stage may have both. Nanoseconds per packet, for processors on which
-//! the time of a worker's work does not depend on its neighbours. And instructions, misses and
+//! Costs have two forms, and a stage may have both: nanoseconds per packet, for processors on which
+//! the duration of a worker's work does not depend on its neighbours; and instructions, misses and
 //! stalls per packet, for processors whose strands share a pipeline cycle by cycle.
 //!
 //! With costs, a path may name *foreign* stages: of a kind that this build does not have. Such a
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// Specification of a stage that this build does not have.
 pub const FOREIGN: StageSpec = StageSpec {
     kind: "foreign",
-    help: "A stage that this build does not have, known by its costs.",
+    help: "A stage that this build does not have, described by its costs.",
     params: &[],
     needs_headers: false,
     state: State::Global,
@@ -30,7 +30,7 @@ pub const FOREIGN: StageSpec = StageSpec {
     drop_causes: &[],
 };
 
-/// Names of the ends of a path in costs.
+/// Names in costs for the ends of a path.
 pub const ENDS: [&str; 2] = ["source", "sink"];
 
 /// Costs of the stages of a path, from its file.
@@ -38,12 +38,12 @@ pub const ENDS: [&str; 2] = ["source", "sink"];
 pub struct GivenCosts {
     /// Source of the figures, in words.
     pub from: String,
-    /// Flows of equal rate, each on its own line and, with replicas, on its own share of them. At
-    /// least 1.
+    /// Number of flows of equal rate, each on its own line and, with replicas, on its own share of
+    /// the replicas. At least 1.
     pub flows: u32,
     /// Relative error of the costs, in both directions; 9 of 10 are meant to be within it.
     pub spread: Option<f64>,
-    /// Nanoseconds per packet and side for a ring hand-over.
+    /// Cost of a ring hand-over in nanoseconds per packet and side.
     pub handover_ns: Option<f64>,
     /// Loads and stores per instruction, if strands share the load/store unit.
     pub memory_share: Option<f64>,
@@ -62,32 +62,32 @@ pub struct GivenCosts {
 pub struct GivenCost {
     /// The stage; `source` or `sink` for the ends.
     pub name: String,
-    /// Its state, if given in the file.
+    /// The stage's state, if given in the file.
     pub state: Option<State>,
-    /// Share of the packets of the path that reach it, above 0, at most 1.
+    /// Share of the path's packets that reach the stage, above 0, at most 1.
     pub reach: f64,
     /// Nanoseconds per packet that reaches it.
     pub ns: Option<f64>,
-    /// Its work in instructions and events.
+    /// The stage's work in instructions and events.
     pub work: Option<GivenWork>,
-    /// Keys of the figures that were fitted to results.
+    /// Keys of figures that were fitted to results.
     pub fitted: Vec<String>,
-    /// Keys of the figures that were assumed.
+    /// Keys of figures that were assumed.
     pub assumed: Vec<String>,
 }
 
-/// Cost of a packet that reaches a stage, in units of the processor.
+/// Cost of a packet that reaches a stage, in the processor's units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GivenWork {
     /// Instructions.
     pub instructions: f64,
     /// L1 data cache misses.
     pub l1_misses: f64,
-    /// L2 misses, part of the L1 misses.
+    /// L2 misses, a subset of the L1 misses.
     pub l2_misses: f64,
     /// Nanoseconds that the worker stalls on device accesses.
     pub io_ns: f64,
-    /// Stall cycles per instruction not covered by counters: branches, buffers, dependences.
+    /// Stall cycles per instruction not covered by counters: branches, buffers, dependencies.
     pub bubble_cycles: f64,
     /// Instructions per poll.
     pub poll_instructions: f64,
@@ -95,7 +95,7 @@ pub struct GivenWork {
     pub poll_ns: f64,
     /// Instructions per iteration, with or without a packet, for polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds of stall for it.
+    /// Nanoseconds of stall for polling the second input.
     pub turn_ns: f64,
 }
 
@@ -111,11 +111,11 @@ pub enum Idling {
 /// Threads outside the path, which handle none of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
-    /// Its name in reports.
+    /// The threads' name in reports.
     pub name: String,
     /// Its activity.
     pub does: Idling,
-    /// The processors it runs on. Never empty.
+    /// The processors that the threads run on. Never empty.
     pub cpus: Vec<u32>,
     /// Instructions per iteration.
     pub instructions: f64,
@@ -123,11 +123,11 @@ pub struct Neighbour {
     pub ns: f64,
 }
 
-/// A stage, as far as the costs need it.
+/// The parts of a stage that the costs need.
 pub(crate) struct Named {
     /// Its name, if it could be read.
     pub(crate) name: Option<String>,
-    /// Its kind, if this build does not have it.
+    /// The stage's kind, if this build does not have it.
     pub(crate) foreign: Option<String>,
     /// Position of the kind.
     pub(crate) at: Range<usize>,
@@ -177,7 +177,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_instructions: of("turn_instructions"),
         turn_ns: of("turn_ns"),
     });
-    // A figure that could not be read is on record already, and may be the cost.
+    // A figure that could not be read has already been recorded as a mistake, and may be the cost.
     let is_read = mistakes.is_empty();
     if work.is_none() && !entry.is_given("ns") && is_read {
         let mistake = Mistake::new(
@@ -185,7 +185,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
             "the cost is missing: neither 'ns' nor \
              'instructions' is set",
         );
-        mistakes.push(mistake.help("give one of them, or both"));
+        mistakes.push(mistake.help("set one of them, or both"));
     }
     if work.is_none() && is_read {
         check_needs_instructions(entry, mistakes);
@@ -222,13 +222,13 @@ pub(crate) const WORK: [&str; 9] = [
 
 fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     for key in WORK.iter().filter(|key| entry.is_given(key)) {
-        let message = format!("'{key}' without 'instructions'");
+        let message = format!("'{key}' needs 'instructions'");
         let mistake = Mistake::new(&entry.place(key), message);
-        mistakes.push(mistake.help("give the instructions per packet"));
+        mistakes.push(mistake.help("set 'instructions' (per packet)"));
     }
 }
 
-/// Checks values that must not exceed another one, or must not be zero.
+/// Checks values that must not exceed another value, or must not be zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
@@ -239,7 +239,7 @@ fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
         }
     }
     if of("l2_misses").is_some_and(|misses| misses > 0.0) && of("l1_misses").is_none() {
-        let mistake = Mistake::new(&entry.place("l2_misses"), "'l2_misses' without 'l1_misses'");
+        let mistake = Mistake::new(&entry.place("l2_misses"), "'l2_misses' needs 'l1_misses'");
         mistakes.push(mistake.help("every L2 miss is also an L1 miss"));
     }
     for key in ["instructions", "ns", "reach"] {
@@ -255,18 +255,18 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
         let at = entry.item_place(list, index);
         let known = || WORK.iter().copied().chain(["ns", "reach"]);
         if !known().any(|name| name == key) {
-            let message = format!("{} is not the name of a cost", shown(key));
+            let message = format!("unknown cost {}", shown(key));
             mistakes.push(Mistake::new(&at, message).help(suggest::help(key, known())));
         } else if !entry.is_given(key) {
-            let message = format!("this entry does not have '{key}'");
-            mistakes.push(Mistake::new(&at, message).help("name costs that this entry has"));
+            let message = format!("'{key}' is not set in this entry");
+            mistakes.push(Mistake::new(&at, message).help("list only costs that this entry sets"));
         }
     }
 }
 
 /// Checks that every entry names a stage, each only once.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
-    // A stage whose name could not be read may be the one that was meant.
+    // A stage whose name could not be read may be the one meant here.
     let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
     else {
         return;
@@ -327,12 +327,13 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
             if !taken.insert(*cpu) {
                 let message = format!("CPU {cpu} is used twice");
                 let at = entry.item_place("cpus", index);
-                mistakes.push(Mistake::new(&at, message).help("each neighbour needs its own"));
+                mistakes.push(Mistake::new(&at, message).help("each neighbour needs its own CPUs"));
             }
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);
-        // A figure that could not be read is on record already, and may be this one.
+        // A figure that could not be read has already been recorded as a mistake, and may be this
+        // one.
         let is_read = mistakes.is_empty() || entry.is_given("instructions");
         if does == Idling::Polls && is_read && of("instructions") < 1.0 {
             let message = "a poll has at least 1 instruction";

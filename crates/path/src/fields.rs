@@ -21,9 +21,9 @@ pub(crate) enum Read {
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) read: Read,
-    /// Byte range of the value; `None` for a default.
+    /// Byte range of the value in the file; `None` for a default.
     pub(crate) at: Option<Range<usize>>,
-    /// Byte ranges of the entries of a list.
+    /// Byte ranges of list entries.
     pub(crate) items: Vec<Range<usize>>,
 }
 
@@ -124,7 +124,7 @@ impl Fields {
         }
     }
 
-    /// Integers that fit due to the key's range.
+    /// Integers, which fit because of the key's range.
     pub(crate) fn integers<T: TryFrom<i64>>(&self, key: &str) -> Option<Vec<T>> {
         match self.read(key)? {
             Read::Integers(list) => list.iter().map(|&i| T::try_from(i).ok()).collect(),

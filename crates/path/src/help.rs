@@ -14,7 +14,7 @@ pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     text
 }
 
-/// Writing to a `String` does not fail; its results are ignored here, in one place.
+/// Writing to a `String` does not fail; the results are ignored here, in one place.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }

@@ -18,10 +18,10 @@ pub const MAX_STAGES: usize = 16;
 /// Maximum number of workers per path, including replicas.
 pub const MAX_WORKERS: usize = 64;
 
-/// Maximum number of sections of one name to read: more than any of them may have.
+/// Maximum number of sections with the same name to read: more than any name may have.
 pub(crate) const MAX_SECTIONS: usize = 1024;
 
-/// Largest CPU number: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
+/// Largest CPU number: Linux on x86 can be built for 8192 CPUs (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
 
 /// Maximum length of a run, 30 days in seconds.
@@ -29,8 +29,8 @@ pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
 
 /// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 bytes at 7:4:1, the usual
 /// proportion in router tests (RFC 6985 standardises a notation for mixes, not a mix). With the
-/// 14-byte Ethernet header, and the smallest padded, frames have 60, 590 and 1514 bytes. The order
-/// spreads the sizes, so that any few consecutive packets resemble the mix.
+/// 14-byte Ethernet header, and the smallest frame padded, frames have 60, 590 and 1514 bytes. The
+/// order spreads the sizes, so that any few consecutive packets resemble the mix.
 pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
 
 /// One key.
@@ -89,9 +89,9 @@ pub enum Kind {
 pub enum Omitted {
     /// This value, or the file is rejected if it is required.
     Is(Default),
-    /// As described in words.
+    /// The behaviour described in words.
     Means(&'static str),
-    /// As an empty section.
+    /// The same as an empty section.
     EmptySection,
 }
 
@@ -104,21 +104,21 @@ pub struct Section {
     pub help: &'static str,
     /// Keys of every variant.
     pub keys: &'static [Key],
-    /// Source of the keys that depend on `kind`.
+    /// Where the keys that depend on `kind` come from.
     pub variants: Variants,
 }
 
 /// A built-in variant: kind, help, keys.
 pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 
-/// Source of the variants of a section.
+/// Where the variants of a section come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
     /// No variants.
     None,
     /// These.
     Fixed(&'static [FixedVariant]),
-    /// These, and the registered kinds of source.
+    /// These variants, and the registered kinds of source.
     Sources(&'static [FixedVariant]),
     /// The registered kinds of stage.
     Stages,
@@ -222,7 +222,7 @@ impl Key {
     }
 }
 
-/// A default as written in the file; `None` without one.
+/// A default as written in the file; `None` if there is none.
 pub(crate) fn toml_of(default: Default) -> Option<String> {
     match default {
         Default::Required | Default::Absent(_) => None,
@@ -279,8 +279,8 @@ pub static FILE: Section = Section {
             "kernels",
             Kind::Name,
             text(SELECTED),
-            "Variant of checksum and copy to call, such as \"avx2\"; \"selected\" is the best of \
-             each kernel.",
+            "Checksum and copy variant to use, such as \"avx2\"; \"selected\" picks the best \
+             variant of each kernel.",
             "",
         ),
         key("line", Kind::Table(&LINE), Omitted::Means("no line rate to reach"), "", ""),
@@ -289,7 +289,7 @@ pub static FILE: Section = Section {
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
-        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("a run must provide them"), "", ""),
+        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("must come from a run"), "", ""),
     ],
 };
 
@@ -302,16 +302,16 @@ static LINE: Section = Section {
             "rate",
             Kind::BitRate,
             REQUIRED,
-            "Bits per second of one port; preamble, FCS and inter-frame gap count.",
+            "Bits per second of one port, including preamble, FCS and inter-frame gap.",
             "\"10Gb/s\"",
         ),
-        key("ports", integer(1, 1024), number(1), "Ports that feed the path.", ""),
+        key("ports", integer(1, 1024), number(1), "Number of ports that feed the path.", ""),
     ],
 };
 
 static STAGE: Section = Section {
     title: "[[stage]]",
-    help: "The processing of the packets, one section per stage, in order.",
+    help: "The stages that process the packets, one section each, in order.",
     variants: Variants::Stages,
     keys: &[
         key("kind", Kind::Variant, REQUIRED, "Kind of stage.", "\"parse\""),
@@ -329,7 +329,7 @@ static SINK: Section = Section {
     title: "[sink]",
     help: "The destination of the packets.",
     variants: Variants::Fixed(&[
-        ("null", "Nowhere; packets are counted.", &[]),
+        ("null", "Nowhere; packets are only counted.", &[]),
         (
             "capture",
             "A pcap file.",
@@ -369,7 +369,7 @@ static MAPPING: Section = Section {
 
 static WORKER: Section = Section {
     title: "workers of [mapping]",
-    help: "One inline table per run of consecutive stages; together they hold every stage, in \
+    help: "One inline table per group of consecutive stages; together they list every stage, in \
            order.",
     variants: Variants::None,
     keys: &[
@@ -384,14 +384,14 @@ static WORKER: Section = Section {
             "replicas",
             integer(1, MAX_WORKERS as i64),
             number(1),
-            "Number of workers with these stages, each for its own flows.",
+            "Number of workers that run these stages, each on its own flows.",
             "",
         ),
         key(
             "cpus",
             Kind::Processors,
-            Omitted::Means("the program chooses"),
-            "CPUs to pin the replicas to, one each.",
+            Omitted::Means("chosen by linerate"),
+            "CPUs to pin the replicas to, one per replica.",
             "[0]",
         ),
     ],
@@ -402,22 +402,23 @@ static RUN: Section = Section {
     help: "Options of a run.",
     variants: Variants::None,
     keys: &[
-        key("time", Kind::Duration, text("2s"), "Time during which packets are offered.", ""),
+        key("time", Kind::Duration, text("2s"), "How long packets are offered.", ""),
         key(
             "packets",
             integer(1, i64::MAX),
-            Omitted::Means("the run ends by 'time'"),
-            "Number of packets to offer; excludes 'time'.",
+            Omitted::Means("'time' ends the run"),
+            "Number of packets to offer; mutually exclusive with 'time'.",
             "100000",
         ),
         key(
             "rate",
             Kind::OfferedRate,
             text("max"),
-            "Rate: \"max\", \"line\", \"capture\" (recorded gaps), packets or bits per second.",
+            "Offered load: \"max\", \"line\", \"capture\" (recorded gaps), packets or bits per \
+             second.",
             "",
         ),
-        key("burst", integer(1, 256), number(32), "Packets handed over at once.", ""),
+        key("burst", integer(1, 256), number(32), "Burst size: packets handed over at once.", ""),
         key(
             "ring",
             Kind::PowerOfTwo { min: 2, max: 65_536 },
@@ -429,7 +430,7 @@ static RUN: Section = Section {
             "full_ring",
             Kind::Param(ParamKind::Word(&["wait", "drop"])),
             text("wait"),
-            "Behaviour of a worker when the next ring is full.",
+            "What a worker does when the next ring is full.",
             "",
         ),
     ],

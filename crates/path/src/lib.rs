@@ -3,8 +3,8 @@
 //!
 //! [`check::read`] turns a file into a [`model::Path`] or reports all its errors. The keys of the
 //! file are one table, [`keys::FILE`], from which the check, the defaults, the
-//! [schema](schema::schema) and the [help](help::help) come. This crate does not open files or know
-//! stages: texts and [specifications of stages](spec::StageSpec) are passed in.
+//! [schema](schema::schema) and the [help](help::help) come. This crate neither opens files nor
+//! knows any stages: texts and [specifications of stages](spec::StageSpec) are passed in.
 
 #![forbid(unsafe_code)]
 

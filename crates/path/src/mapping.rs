@@ -15,7 +15,7 @@ const SPELLED_OUT: usize = 4;
 /// Reason for rejecting a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A segment has no stage, or does not begin where the previous one ends.
+    /// A segment has no stages, or does not begin where the previous one ends.
     NotConsecutive {
         /// The segment, from 0.
         segment: usize,
@@ -25,7 +25,7 @@ pub enum Refusal {
         /// The first unassigned stage, or the number of stages if there are too many.
         stage: usize,
     },
-    /// A segment has no replica.
+    /// A segment has no replicas.
     NoReplica {
         /// The segment, from 0.
         segment: usize,
@@ -41,7 +41,7 @@ pub enum Refusal {
     },
     /// A CPU is used twice.
     CpuTwice {
-        /// The segment, from 0, with the second mention.
+        /// The segment that mentions the CPU a second time, from 0.
         segment: usize,
         /// Index of the processor within the worker, from 0.
         index: usize,
@@ -57,11 +57,11 @@ pub enum Refusal {
         /// Its kind.
         kind: &'static str,
     },
-    /// The segment brings the workers over [`MAX_WORKERS`].
+    /// The segment takes the number of workers above [`MAX_WORKERS`].
     TooManyWorkers {
         /// Workers up to and including it.
         segment: usize,
-        /// Workers up to and with it.
+        /// Workers up to and including this segment.
         workers: usize,
     },
 }
@@ -162,7 +162,7 @@ pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
     describe_names(mapping, &names)
 }
 
-/// As [`describe`], for stages with these names, in order.
+/// Like [`describe`], for stages with these names, in order.
 pub fn describe_names(mapping: &Mapping, names: &[&str]) -> String {
     let segments = mapping.segments.iter().map(|segment| {
         let names = names.get(segment.stages.clone()).unwrap_or_default();

@@ -4,8 +4,8 @@
 pub use crate::params::{Params, Value};
 use std::ops::Range;
 
-/// Bytes on the wire in addition to the captured frame: 4 of FCS, 8 of preamble, 12 of inter-frame
-/// gap.
+/// On-wire bytes in addition to the captured frame: 4 for the FCS, 8 for the preamble, 12 for the
+/// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
 /// Value of [`Path::kernels`] for calling the best variant of each kernel.
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// As [`Source::file`], for changing it.
+    /// Like [`Source::file`], but mutable.
     pub fn file_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
@@ -104,8 +104,7 @@ impl Source {
     }
 }
 
-/// Selection of the packets of a capture, and treatment of frames that differ from those on the
-/// wire.
+/// Selection of packets from a capture, and treatment of frames that differ from those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
     /// Whether coalesced TCP segments are cut to wire size.
@@ -116,9 +115,9 @@ pub struct CaptureRules {
     pub allow_left_out: bool,
     /// Packets to skip at the start.
     pub skip: u64,
-    /// Maximum number of packets to read after those skipped.
+    /// Maximum number of packets to read after the skipped ones.
     pub first: u64,
-    /// Keep one in this number of address pairs, with all its packets; 1 for all.
+    /// Keep one in this many address pairs, with all its packets; 1 keeps all.
     pub sample: u32,
 }
 
@@ -151,7 +150,7 @@ pub struct SourceUse {
     pub buffer_bytes: u32,
     /// Treatment of frames that differ from those on the wire.
     pub rules: CaptureRules,
-    /// Its parameters with defaults; those without a default may be absent.
+    /// The source's parameters with defaults; parameters without a default may be absent.
     pub params: Params,
 }
 
@@ -192,7 +191,7 @@ pub struct Mapping {
 pub struct Segment {
     /// Indices into [`Path::stages`].
     pub stages: Range<usize>,
-    /// Workers with these stages, each for its own flows. At least 1.
+    /// Number of workers with these stages, each for its own flows. At least 1.
     pub replicas: u32,
     /// CPUs to pin the replicas to, one each; empty leaves the choice to the program.
     pub cpus: Vec<u32>,
@@ -221,11 +220,11 @@ pub enum Rate {
     PacketsPerSecond(f64),
     /// Bits per second on the wire, including overhead.
     BitsPerSecond(f64),
-    /// With the gaps of the capture.
+    /// With the packet gaps of the capture.
     Capture,
 }
 
-/// Behaviour of a worker when the next ring is full.
+/// What a worker does when the next ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
     /// Wait for room.
@@ -239,7 +238,7 @@ pub enum FullRing {
 pub enum RunLength {
     /// After this many seconds.
     Seconds(f64),
-    /// After this many packets of the source.
+    /// After this many packets from the source.
     Packets(u64),
 }
 
@@ -254,6 +253,6 @@ pub struct RunOptions {
     pub burst: u32,
     /// Capacity of a ring in packets; a power of two.
     pub ring: u32,
-    /// Behaviour at a full ring.
+    /// What a worker does when a ring is full.
     pub full_ring: FullRing,
 }

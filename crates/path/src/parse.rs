@@ -9,11 +9,11 @@ use crate::problem::shown;
 use crate::suggest;
 use linerate_record::units::{self, UnitError};
 
-/// Rates with a name.
+/// Named rates.
 const WORDS: [(&str, Rate); 3] =
     [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
-/// The words of [`rate`].
+/// The words that [`rate`] accepts.
 pub(crate) fn rate_words() -> [&'static str; 3] {
     WORDS.map(|(word, _)| word)
 }
@@ -59,7 +59,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::PacketsPerSecond(rate.per_second()))
 }
 
-/// The error with the quotation marks used here.
+/// The error, with the quotation marks used in this crate.
 fn sentence(error: UnitError) -> String {
     error.to_string().replace('`', "'")
 }

@@ -15,7 +15,7 @@ pub struct Problem {
     pub message: String,
     /// The fix.
     pub help: Option<String>,
-    /// The line of the file, control characters replaced.
+    /// The line in the file, with control characters replaced.
     source_line: String,
     /// Number of characters to underline; at least 1.
     width: usize,
@@ -47,7 +47,7 @@ impl Problem {
         }
     }
 
-    /// The problem as a compiler prints it: place, message, help, the line, and an underline.
+    /// The problem in compiler style: position, message, help, the line, and an underline.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         Rendered { problem: self, file }
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Rendered<'_> {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Tabs stay, so that the mark is aligned whatever the width of a tab.
+        // Tabs are kept, so that the mark is aligned whatever the tab width.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Rendered<'_> {
 /// Maximum number of errors shown: with more, these should be fixed first.
 pub const SHOWN: usize = 20;
 
-/// The mistakes of a file, by position. Never empty.
+/// The mistakes in a file, by position. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
     /// The mistakes to show.
@@ -170,14 +170,14 @@ impl Mistake {
     }
 }
 
-/// Byte range of the line of `offset`, including its end.
+/// Byte range of the line that contains `offset`, including the line end.
 pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
     let start = char_boundary(text, offset);
     let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
     line_start(text, start)..=end
 }
 
-/// Start of the line of `offset`, after any byte order mark.
+/// Start of the line that contains `offset`, after any byte order mark.
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
@@ -199,7 +199,7 @@ fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
-/// A text from the file as quoted in messages.
+/// Text from the file, as quoted in messages.
 pub(crate) fn shown(text: &str) -> String {
     format!("'{}'", text.escape_debug())
 }

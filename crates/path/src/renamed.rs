@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys with different names in earlier path files.
+//! Keys that had different names in earlier path files.
 
 /// Words in key names, old and new.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];

@@ -120,7 +120,7 @@ fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
         Kind::Table(inner) => section(inner, kinds),
         Kind::Tables(inner) => {
             let items = section(inner, kinds);
-            // There are costs of the ends too, and neighbours as workers.
+            // The ends of the path have costs too, and neighbours are limited like workers.
             let of_costs = inner.title.starts_with("[[costs.");
             let most = if of_costs { MAX_WORKERS } else { MAX_STAGES };
             json!({ "type": "array", "items": items, "minItems": 1, "maxItems": most })

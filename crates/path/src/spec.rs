@@ -17,11 +17,11 @@ pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 /// Dependence of a stage on earlier packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// None: any replica may take any packet.
+    /// No state: any replica may take any packet.
     None,
-    /// Per flow or per group of flows that the source keeps on one replica.
+    /// State per flow, or per group of flows that the source keeps on one replica.
     PerFlow,
-    /// Global: one state for all packets, so the stage must not be replicated.
+    /// Global state for all packets, so the stage must not be replicated.
     Global,
 }
 
@@ -87,7 +87,7 @@ pub enum Default {
 }
 
 impl Default {
-    /// The default value, if there is one.
+    /// The default value, if any.
     pub fn value(self) -> Option<Value> {
         match self {
             Self::Required | Self::Absent(_) => None,
@@ -127,7 +127,7 @@ pub struct StageSpec {
     pub state: State,
     /// Whether packets of different flows keep their order. Order within a flow is always kept.
     pub keeps_order: bool,
-    /// Causes of drops, in the words of the report.
+    /// Drop causes, as worded in the report.
     pub drop_causes: &'static [&'static str],
 }
 
@@ -143,7 +143,7 @@ pub struct SourceSpec {
     pub params: &'static [ParamSpec],
     /// Checks individually valid parameters together; also gets the buffer size in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
-    /// Frame size in bytes, if it does not depend on the capture.
+    /// Frame size in bytes, if independent of the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
 }
 
@@ -164,7 +164,7 @@ impl Misfit {
         Self {
             param,
             message: format!("frames of {bytes} bytes exceed buffer_bytes = {buffer_bytes}"),
-            help: format!("raise buffer_bytes (at most {MAX_BUFFER_BYTES}) or make them shorter"),
+            help: format!("raise buffer_bytes (at most {MAX_BUFFER_BYTES}) or use shorter frames"),
         }
     }
 }

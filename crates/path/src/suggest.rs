@@ -7,8 +7,8 @@ use crate::problem::shown;
 ///
 /// Close means: equal except for case and `-` for `_`; or at most one edit (insertion, deletion,
 /// replacement, transposition) per three characters; or a prefix of at least three characters of
-/// exactly one candidate; or such a prefix followed by one wrong character, of a candidate longer
-/// by one at most.
+/// exactly one candidate; or such a prefix followed by one wrong character, of a candidate that is
+/// at most one character longer.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -44,7 +44,7 @@ pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
-        None if candidates.is_empty() => "there are no choices".to_owned(),
+        None if candidates.is_empty() => "there are no valid values".to_owned(),
         None => format!("valid: {}", list(candidates)),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks one value of the file against its key.
 //!
-//! Sections are not values; they are processed with the whole file.
+//! Sections are not values; they are checked with the whole file.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -62,12 +62,12 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::Name => "a string of letters, digits, '-' and '_'".to_owned(),
         Kind::Variant => "a word".to_owned(),
         Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
-        Kind::BitRate => "a bit rate with its unit".to_owned(),
-        Kind::Duration => "a time with its unit".to_owned(),
+        Kind::BitRate => "a bit rate with a unit".to_owned(),
+        Kind::Duration => "a duration with a unit".to_owned(),
         Kind::Param(ParamKind::Number { max }) => format!("a number from 0 to {max}"),
         Kind::OfferedRate => {
             let words = suggest::list(parse::rate_words());
-            format!("{words}, or a rate with its unit")
+            format!("{words}, or a rate with a unit")
         }
         Kind::Sizes => format!("a number of bytes, a list of them, or '{IMIX}'"),
         Kind::Processors => "a list of CPU numbers".to_owned(),
@@ -82,7 +82,7 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
-        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Float(_) => "a floating-point number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date or time of day",
         DeValue::Array(_) => "a list",
@@ -298,7 +298,7 @@ fn quantity<T>(
     parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
-/// Frame sizes; the whole-file check verifies that they fit the buffers.
+/// Frame sizes; the whole-file check verifies that they fit into the buffers.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {

@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The path file `text` of `path` with `mapping` and `burst` replaced, and with the kernels and
 /// capture path of `path`: a file in another directory needs a different capture path. Everything
-/// else stays as it is: comments, order, spacing, line ends. Comments inside the list of workers
+/// else stays as it is: comments, order, spacing, line endings. Comments inside the list of workers
 /// are lost.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ fn new_section() -> Item {
 }
 
 /// Replaces a value, keeping the whitespace and comments around the old one. For a list written as
-/// repeated sections, the comment before the first stays.
+/// repeated sections, the comment before the first one stays.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
         if old.is_str() && old.as_str() == value.as_str() {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Selects the mappings worth measuring.
 //!
-//! Two kinds of proposal. The named ones are those an engineer would try, and are always in the
-//! list: merge, merge and replicate, split at the balanced point, split off the stage that cannot
-//! be replicated, relieve the bottleneck, merge light segments. The other is the best of all
-//! mappings that the path and the processors allow, found exactly by the model (see `partition`):
-//! no mapping has a higher predicted rate at the same burst size.
+//! There are two kinds of proposal. The named ones are those that an engineer would try, and are
+//! always in the list: merge, merge and replicate, split at the balanced point, split off the stage
+//! that cannot be replicated, relieve the bottleneck, merge light segments. The other is the best
+//! of all mappings that the path and the processors allow, found exactly by the model (see
+//! `partition`): no mapping has a higher predicted rate at the same burst size.
 //!
-//! Left out: which processor a worker is pinned to, and orders of stages other than the given one.
+//! Left out: which processor a worker is pinned to, and stage orders other than the given one.
 
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
@@ -29,7 +29,7 @@ const MIN_BURST_GAIN: f64 = 0.01;
 /// A mapping worth measuring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// Its change, in words: `merge and replicate x2`.
+    /// The change in words: `merge and replicate x2`.
     pub name: String,
     /// Assignment of stages to workers; `tune` assigns the CPUs.
     pub mapping: Mapping,
@@ -39,7 +39,7 @@ pub struct Proposal {
     pub prediction: Prediction,
 }
 
-/// Properties of a path that the search needs: its stages, and the capacity of its rings.
+/// Properties of a path that the search needs: its stages, and its ring capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathShape {
     /// Name and state of each stage, in order.
@@ -49,7 +49,7 @@ pub struct PathShape {
 }
 
 impl PathShape {
-    /// The shape of `path`; `kinds` has the specification of each of its stages, in order.
+    /// Returns the shape of `path`; `kinds` has the specification of each of its stages, in order.
     ///
     /// # Panics
     /// If there are more or fewer specifications than stages.
@@ -68,7 +68,7 @@ impl PathShape {
     }
 }
 
-/// Advice of the model.
+/// The model's advice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// Best prediction first. No mapping appears twice with the same burst, nor the baseline with
@@ -85,7 +85,7 @@ pub struct Advice {
 /// `burst` packets.
 ///
 /// # Panics
-/// If `costs` or `baseline` are not of this path.
+/// If `costs` or `baseline` do not belong to this path.
 pub fn candidates(
     shape: &PathShape,
     costs: &Costs,
@@ -140,7 +140,7 @@ pub fn best_of_each(
     search.cuts().into_iter().flatten().map(mapping).collect()
 }
 
-/// The mapping with smaller bursts, smallest first: packets wait less for one another.
+/// The mapping with smaller bursts, smallest first: packets wait less for each other.
 pub fn smaller_bursts(
     costs: &Costs,
     env: &Environment,
@@ -160,13 +160,13 @@ fn rate(proposal: &Proposal) -> f64 {
     proposal.prediction.kpps.value
 }
 
-/// Highest prediction first; among equals the smaller mapping.
+/// Highest prediction first; among equals, the smaller mapping first.
 pub fn order(proposals: &mut [Proposal]) {
     let size = |p: &Proposal| (p.mapping.workers(), p.mapping.segments.len(), p.burst);
     proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
 }
 
-/// The mappings found so far, without the baseline and without repetition.
+/// The mappings found so far, without the baseline and without duplicates.
 struct List<'a> {
     baseline: &'a Mapping,
     mappings: Vec<(String, Mapping)>,
@@ -216,7 +216,7 @@ impl Search<'_> {
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
-            list.rule_out(name.to_owned(), "needs 2 processors; there is 1".to_owned());
+            list.rule_out(name.to_owned(), "needs 2 CPUs; only 1 is available".to_owned());
         }
         one
     }
@@ -246,13 +246,13 @@ impl Search<'_> {
         let load = |stages, replicas| self.terms.load(stages, replicas);
         let cuts = minimax(self.stages(), workers, |_| 1, load).into_iter().enumerate().skip(1);
         for (index, parts) in cuts {
-            let name = format!("split in {} at the balanced points", index + 1);
+            let name = format!("split into {} balanced segments", index + 1);
             list.add(name, parts.unwrap_or_default().into_iter().map(whole).collect());
         }
     }
 
-    /// The stages from the first to the last global one on a separate worker, earlier and later
-    /// stages on the remaining workers.
+    /// The stages from the first to the last one with global state on a separate worker, earlier
+    /// and later stages on the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
         let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
@@ -298,7 +298,7 @@ impl Search<'_> {
         if let Some(stage) = self.global(stages) {
             list.rule_out(name, self.forbids(stage));
         } else if spare == 0 {
-            let reason = format!("all {} processors are taken", self.env.cpus);
+            let reason = format!("all {} CPUs are in use", self.env.cpus);
             list.rule_out(name, reason);
         } else {
             for more in 1..=spare {
@@ -314,7 +314,8 @@ impl Search<'_> {
         for workers in (1..list.baseline.workers()).rev() {
             let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
             if merged.workers() <= self.env.cpus {
-                let name = format!("merge the lightest, {} workers left", merged.workers());
+                let name =
+                    format!("merge the lightest segments, {} workers left", merged.workers());
                 list.add(name, merged.segments);
             }
         }
@@ -339,7 +340,7 @@ impl Search<'_> {
         };
         if let Some((_, parts)) = rated.reduce(better) {
             let workers: u32 = parts.iter().map(|p| p.replicas).sum();
-            let name = format!("cut and replicate for balance, {workers} workers");
+            let name = format!("split and replicate for balance, {workers} workers");
             list.add(name, parts.into_iter().map(whole).collect());
         }
     }
@@ -351,8 +352,8 @@ impl Search<'_> {
     }
 }
 
-/// Burst sizes other than `burst` for which the rings of `mapping`, of capacity `ring`, have room
-/// twice: one burst is filled while another is drained.
+/// Burst sizes other than `burst` for which the rings of `mapping`, with capacity `ring`, have room
+/// for two bursts: one is filled while another is drained.
 pub(crate) fn other_bursts(ring: u32, mapping: &Mapping, burst: u32) -> impl Iterator<Item = u32> {
     let rings = mapping.segments.len() > 1;
     let room = if rings { ring / 2 } else { u32::MAX };
@@ -373,8 +374,8 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// `mapping` itself if it has at most `cpus` workers; otherwise the mapping derived by merging
-/// neighbouring segments and removing replicas that minimizes the largest load.
+/// Returns `mapping` itself if it has at most `cpus` workers; otherwise, of the mappings derived by
+/// merging neighbouring segments and removing replicas, the one that minimizes the largest load.
 ///
 /// Loads are stage costs divided by replicas; without costs all stages count the same. A merged
 /// segment never has more replicas than any of its parts, which protects stages that must not be
@@ -398,7 +399,7 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         let loads = parts.iter().map(|p| load(p.atoms.clone(), p.replicas));
         loads.fold(0.0, f64::max)
     };
-    // Among equal loads the last, which has the most workers, is closest to the given one.
+    // Among equal loads, the last mapping, which has the most workers, is closest to the given one.
     let best = cuts.into_iter().flatten().min_by(|a, b| {
         let workers = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
         largest(a).total_cmp(&largest(b)).then(workers(b).cmp(&workers(a)))
@@ -407,12 +408,12 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         Some(parts) => Mapping {
             segments: parts.into_iter().map(|p| segment(stages_of(p.atoms), p.replicas)).collect(),
         },
-        // One worker is always feasible, so this is a mapping without segments.
+        // One worker is always feasible, so the mapping here has no segments.
         None => mapping.clone(),
     }
 }
 
-/// Ticks per packet of the path, without rings.
+/// Ticks per packet for the path, without rings.
 fn work(costs: &Costs, stages: Range<usize>) -> f64 {
     let ends =
         [(stages.start == 0, &costs.source), (stages.end == costs.stages.len(), &costs.sink)];

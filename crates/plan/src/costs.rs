@@ -2,8 +2,8 @@
 //! Cost of each stage, from a measured run, and the memory-bound stages.
 //!
 //! Costs are ticks of the timestamp counter per packet *entering the path*. A stage after a filter
-//! that drops half the packets has half the weight, so that costs of different stages add up to the
-//! cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a stage.
+//! that drops half the packets has half the weight, so that the costs of different stages add up to
+//! the cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a stage.
 
 use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
@@ -16,8 +16,8 @@ use std::fmt;
 /// ratio for compute-bound stages, but only by tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// Minimum cost difference in ticks for a memory-bound stage. Less corresponds to two L2 hits
-/// (about 14 cycles each), which no mapping removes.
+/// Minimum cost difference in ticks for a memory-bound stage. A smaller difference corresponds to
+/// two L2 hits (about 14 cycles each), which no mapping removes.
 const MEMORY_TICKS: f64 = 30.0;
 
 /// One stage, or one end of the path.
@@ -54,7 +54,7 @@ pub struct Costs {
 pub enum CostsError {
     /// No packet entered the path.
     NoPackets,
-    /// A stage of the path is not in the run: the record is of another path.
+    /// A stage of the path is not in the run: the record is from another path.
     NotInRun {
         /// The stage, or `source` or `sink`.
         stage: String,
@@ -78,8 +78,8 @@ impl fmt::Display for CostsError {
             ),
             Self::NotInRun { stage } => write!(
                 f,
-                "the run has no `{stage}`: it used another path; run this path and plan from its \
-                 record"
+                "the run has no stage `{stage}`: it used a different path; run this path and plan \
+                 from its record"
             ),
             Self::Unreadable { stage, reason } => write!(
                 f,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bottleneck of a measured run.
+//! Finds the bottleneck of a measured run.
 //!
-//! The worker that limits a path never waits: workers before it wait for room, workers behind it
-//! for packets. Therefore:
+//! The worker that limits a path never waits: workers upstream of it wait for room, workers
+//! downstream for packets. Therefore:
 //!
 //! ```text
 //! busy(worker)   = busy / (busy + starved + blocked)      preempted time is not evidence
@@ -18,9 +18,9 @@
 //!                   source, sink and rings do not count as stages
 //! ```
 //!
-//! Shares of time cover the whole run, service times only clean windows; the two are measured
-//! independently, and the finding requires their agreement. It identifies the limit of *this* run,
-//! not the gain of another mapping, which the model predicts.
+//! Time shares cover the whole run, service times only clean windows; the two are measured
+//! independently and must agree for a finding. The finding identifies the limit of *this* run; the
+//! gain from another mapping is for the model to predict.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
 use linerate_record::run::{RunReport, TimeShares, WorkerReport};
@@ -28,32 +28,37 @@ use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
 /// Busy share above which a worker counts as never waiting. A bottleneck waits a little after each
-/// preemption of a neighbour and at the edges of bursts; relieving a worker within 5 % of the
-/// bottleneck would gain next to nothing by itself.
+/// preemption of an adjacent worker and at burst boundaries; relieving a worker within 5 % of the
+/// bottleneck would by itself gain next to nothing.
 const SATURATED: f64 = 0.95;
 
-/// Waiting for room below this share is jitter: bursts fill a ring now and then.
+/// Share of time spent waiting for room below which the wait is jitter: bursts fill a ring now and
+/// then.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// Drop share above which a ring counts as full: without drops, the preceding worker would wait.
+/// Drop share above which a ring counts as full: if the ring did not drop, the preceding worker
+/// would wait.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Difference in busy share above which replicas are called uneven: a fifth of a worker idles.
+/// Difference in busy share above which replicas are reported as uneven: one worker is idle a fifth
+/// of the time.
 const UNEVEN: f64 = 0.20;
 
-/// Minimum number of clean windows per worker. The range of six contains the median with 1 - 2^-5 =
-/// 97 %, of five only with 94 %, less than the 95 % of our intervals.
+/// Minimum number of clean windows per worker. The range of six windows contains the median with a
+/// probability of 1 - 2^-5 = 97 %; that of five only with 94 %, less than the 95 % of our
+/// intervals.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
 /// Share of preempted windows above which, with several workers, waiting reflects the system rather
-/// than the path. A single worker has no neighbour to wait for.
+/// than the path. A single worker has no other worker to wait for.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Names the bottleneck of `run`, or the reason why it cannot be determined; and where its packets
-/// ended if none reached the sink.
+/// Names the bottleneck of `run`, or the reason why it cannot be determined, and where the packets
+/// ended up if none reached the sink.
 ///
 /// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
-/// held each other back. A record without this information is assumed to have a rate.
+/// held each other back. If the record lacks this information, the source is assumed to have a
+/// fixed rate.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
@@ -66,7 +71,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// Diagnosis from the waiting times of the workers.
+/// Diagnoses the run from the workers' waiting times.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet reached the sink");
@@ -93,8 +98,8 @@ fn by_waiting(run: &RunReport) -> Finding {
     }
 }
 
-/// All workers wait although the source always has packets: one stream feeds all its queues, and
-/// none may run far ahead of the slowest.
+/// All workers wait although the source always has packets: one stream feeds all of the source's
+/// queues, and no queue may run far ahead of the slowest.
 fn held_back(run: &RunReport) -> Finding {
     let lost = |worker: &&WorkerReport| worker.time_or_zero().lost;
     let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
@@ -112,7 +117,7 @@ struct Leader<'a> {
     segment: &'a Segment<'a>,
     worker: &'a WorkerReport,
     busy: f64,
-    /// Ticks per packet of the path.
+    /// Ticks per packet entering the path.
     load: Option<Estimate>,
 }
 
@@ -121,7 +126,8 @@ impl Leader<'_> {
         self.load.map_or(0.0, |l| l.value)
     }
 
-    /// Whether this one has more work per packet, beyond both intervals.
+    /// Whether this replica has more work per packet than `other`, with no overlap of the
+    /// intervals.
     fn is_above(&self, other: &Leader<'_>) -> bool {
         matches!((self.load, other.load), (Some(a), Some(b)) if a.low > b.high)
     }
@@ -132,19 +138,19 @@ fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
         let later = b.replica.cmp(&a.replica);
         busy_share(a).total_cmp(&busy_share(b)).then(later)
     };
-    // `Profile` makes no segment without a worker.
+    // `Profile` never creates a segment without a worker.
     let worker = segment.workers.iter().max_by(by_busy).copied().unwrap_or(segment.workers[0]);
     let busy = busy_share(worker);
     Leader { segment, worker, busy, load: profile.load(segment, worker) }
 }
 
-/// Busy time as a share of running time.
+/// Returns busy time as a share of running time.
 fn busy_share(worker: &WorkerReport) -> f64 {
     let time = worker.time_or_zero();
     running_share(&time, time.busy)
 }
 
-/// `part` as a share of the worker's running time.
+/// Returns `part` as a share of the worker's running time.
 fn running_share(time: &TimeShares, part: f64) -> f64 {
     let running = time.busy + time.starved + time.blocked;
     if running > 0.0 { part / running } else { 0.0 }
@@ -163,8 +169,8 @@ fn too_little_evidence(run: &RunReport) -> Option<String> {
         }
         if run.workers.len() > 1 && lost as f64 > MAX_LOST_WINDOWS * total as f64 {
             return Some(format!(
-                "worker {name} was preempted in {lost} of {total} windows, so waiting of the \
-                 others reflects the system, not the path"
+                "worker {name} was preempted in {lost} of {total} windows, so the other workers' \
+                 waiting reflects the system, not the path"
             ));
         }
     }
@@ -182,8 +188,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "workers {} and {} are busy {} and {} of their running time, and their {} and {} ticks per \
-         packet are within each other's intervals",
+        "workers {} and {} are busy for {} and {} of their running time, and their {} and {} ticks \
+         per packet are within each other's intervals",
         first.worker.name,
         second.worker.name,
         percent(first.busy),
@@ -195,8 +201,8 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "worker {} never waits (busy {} of its running time), but worker {} spends more per packet \
-         ({} against {} ticks): they were preempted ({} and {} of the time)",
+        "worker {} never waits (busy for {} of its running time), but worker {} spends more per \
+         packet ({} against {} ticks): they were preempted ({} and {} of the time)",
         first.worker.name,
         percent(first.busy),
         other.worker.name,
@@ -207,11 +213,12 @@ fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     )
 }
 
-/// No worker is saturated: either all wait for packets, or the bottleneck moves between workers.
+/// Handles a run without a saturated worker: either all wait for packets, or the bottleneck moves
+/// between workers.
 fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
-        return cannot_tell("the run has no worker");
+        return cannot_tell("the run has no workers");
     };
     let share = percent(busiest.busy);
     let blocked = run.workers.iter().map(|s| {
@@ -224,8 +231,8 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
         return cannot_tell(&format!(
-            "no worker is busy {} of its running time (the busiest, {}, {share}), yet some wait \
-             for room (up to {})",
+            "no worker is busy for {} of its running time (busiest: {}, {share}), yet some are \
+             blocked by back-pressure (up to {})",
             percent(SATURATED),
             busiest.worker.name,
             percent(most_blocked),
@@ -237,7 +244,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         worker: None,
         sentence: format!(
             "the source limits the rate: every worker waits for packets; the busiest, {}, is busy \
-             {share} of its running time (tier sw)",
+             for {share} of its running time (tier sw)",
             busiest.worker.name
         ),
     }
@@ -258,8 +265,8 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
         ));
     };
     let mut sentence = format!(
-        "`{name}` limits the path: worker {} is busy {} of its running time, and `{name}` takes \
-         {:.0} % of its {whole:.0} ticks per packet (tier sw)",
+        "`{name}` is the bottleneck: worker {} is busy for {} of its running time, and `{name}` \
+         takes {:.0} % of its {whole:.0} ticks per packet (tier sw)",
         worker.name,
         percent(leader.busy),
         100.0 * ticks.value / whole,
@@ -277,30 +284,30 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// Waiting of the segments next to the bottleneck, if there are any.
+/// Describes how the segments next to the bottleneck wait, if there are any.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.worker.segment;
     let mut text = String::new();
     if let Some(before) = leaders.iter().rfind(|l| l.worker.segment < here) {
         let time = &before.worker.time_or_zero();
         let blocked = percent(running_share(time, time.blocked));
-        text += &format!("; worker {} before it is blocked {blocked}", before.worker.name);
+        text += &format!("; upstream worker {} is blocked {blocked}", before.worker.name);
     }
     if let Some(behind) = leaders.iter().find(|l| l.worker.segment > here) {
         let time = &behind.worker.time_or_zero();
         let starved = percent(running_share(time, time.starved));
-        text += &format!("; worker {} behind it is starved {starved}", behind.worker.name);
+        text += &format!("; downstream worker {} is starved {starved}", behind.worker.name);
     }
     text
 }
 
-/// Notes replicas of the bottleneck that are not equally loaded.
+/// Reports unequal load among the bottleneck's replicas.
 fn uneven(leader: &Leader<'_>) -> String {
     let busy = |s: &&&WorkerReport| busy_share(s);
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
-            "; the load is uneven: its replica {} is busy only {}",
+            "; the load is uneven: replica {} is only {} busy",
             idle.name,
             percent(busy(&idle))
         ),

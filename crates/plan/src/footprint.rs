@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache level that holds the packets of a path, and its cost.
+//! The cache level that holds a path's packets, and what loads from it cost.
 //!
 //! A source cycles through its frames and copies each into a buffer, so every path reuses frames
-//! and buffers. With the sizes that `linerate memory` measured:
+//! and buffers. With the level sizes measured by `linerate memory`:
 //!
 //! ```text
 //! share  = (frames + buffers) / queues of the source: what one worker meets at least
@@ -11,11 +11,11 @@
 //!          interval
 //! ```
 //!
-//! The cost is an upper bound: loads overlap, and frames are read in order, which prefetching
-//! helps. There is none if one of the levels was not measured, or has only a lower bound. Whether a
-//! stage waits at all is separate evidence, from a run with few packets compared with one with all
-//! of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two. Not included:
-//! tables of the stages, whose size only they know.
+//! The cost is an upper bound: loads overlap, and frames are read in order, which favours the
+//! prefetchers. There is no cost if one of the levels was not measured or has only a lower bound.
+//! Whether a stage waits at all is separate evidence, from comparing a run on few packets with a
+//! run on all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two. Not
+//! included: stage tables, whose size only the stages know.
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::memory::{MemoryLevel, MemoryReport};
@@ -23,40 +23,40 @@ use linerate_record::run::PacketsHome;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
-/// Memory used by the packets of a path.
+/// Memory used by a path's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Bytes of the frames that the source cycles through.
+    /// Total size in bytes of the frames that the source cycles through.
     pub frames: u64,
-    /// Bytes of all buffers: the maximum that may be touched.
+    /// Total size in bytes of all buffers: an upper bound on the buffer memory touched.
     pub buffers: u64,
-    /// Queues of the source, which share both.
+    /// Number of source queues, which share both frames and buffers.
     pub queues: u32,
 }
 
-/// Location of the packets of a path.
+/// Location of a path's packets in the memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
     /// Bytes used by one worker.
     pub bytes: u64,
     /// Name of the level.
     pub level: String,
-    /// Maximum wait of a load from there; or why it is unknown.
+    /// Maximum wait for a load from this level, or why it is unknown.
     pub wait: Result<Wait, String>,
-    /// Conclusion, if they exceed L2 or a later level.
+    /// Conclusion, if the packets exceed L2 or a level behind it.
     pub sentence: Option<String>,
 }
 
-/// Maximum wait of a load.
+/// Maximum wait for a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// Nanoseconds.
     pub ns: f64,
-    /// The same in core cycles; `None` if the core clock is unknown.
+    /// Wait in core cycles; `None` if the core clock is unknown.
     pub cycles: Option<f64>,
 }
 
-/// Known memory properties of a machine: its profile.
+/// A machine's known memory properties: its profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownMemory {
     /// Results of `linerate memory`.
@@ -70,7 +70,7 @@ pub struct KnownMemory {
 pub enum Unknown {
     /// The machine has no profile.
     NoProfile,
-    /// Its profile does not determine it; the reason.
+    /// The machine's profile does not determine the location, for this reason.
     CannotTell(String),
 }
 
@@ -83,7 +83,7 @@ impl Unknown {
     }
 }
 
-/// Determines the level of the packets of a path, by a profile that is `age` old.
+/// Determines which level holds a path's packets, from a profile that is `age` old.
 ///
 /// # Errors
 /// The reason why the level is unknown.
@@ -96,11 +96,14 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     let covers = |from: u64, to: u64| (from..to).contains(&bytes);
     if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
         let size = memory_size(bytes as f64);
-        return Err(format!("the profile does not show the level of {size}: {}", part.sentence));
+        return Err(format!(
+            "the profile does not show which level holds {size}: {}",
+            part.sentence
+        ));
     }
     let level = &memory.levels[place];
     let wait = worst(memory, level);
-    // Exceeding only the first cache costs little, and nearly all packets do.
+    // Exceeding only L1 costs little, and nearly all paths' packets do.
     let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.levels[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
@@ -109,8 +112,8 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     Ok(Home { bytes, level: level.name.clone(), wait, sentence })
 }
 
-/// Maximum wait of a load from a level: that of the most expensive translation; without measured
-/// costs, its own latency.
+/// Returns the maximum wait for a load from a level: the wait with the most expensive address
+/// translation or, without measured costs, the level's latency.
 fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     let costs = memory.costs.iter().filter(|cost| cost.level == level.name);
     let mut figures: Vec<_> = costs.map(|cost| (&cost.ns, &cost.cycles)).collect();
@@ -123,12 +126,12 @@ fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     Ok(most)
 }
 
-/// The upper end of a figure.
+/// Returns the upper end of a figure.
 fn upper(figure: &Figure) -> Result<f64, String> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), None, None) => Ok(value),
         (Some(_), _, Some(high)) => Ok(high),
-        (Some(_), Some(_), None) => Err("only a lower bound of it was measured".to_owned()),
+        (Some(_), Some(_), None) => Err("only a lower bound was measured".to_owned()),
         (None, ..) => Err(figure.reason.clone().unwrap_or_else(|| "not measured".to_owned())),
     }
 }
@@ -165,8 +168,9 @@ fn sentence(
     )
 }
 
-/// Location of the packets of a path, for the record. It has a sentence if useful: the packets
-/// exceed a cache, or an existing profile cannot determine the level.
+/// Returns the location of a path's packets, for the record. It includes a sentence if there is
+/// something to say: the packets exceed a cache, or the machine's profile cannot determine the
+/// level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "bytes of frames and buffers compared with this machine's profile";
     let number = |unit: &str, value: Result<f64, &str>| match value {
@@ -177,7 +181,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         Ok(home) => home.sentence.clone(),
         Err(Unknown::NoProfile) => None,
         Err(Unknown::CannotTell(reason)) => {
-            Some(format!("the cache level of the packets is unknown: {reason}"))
+            Some(format!("the cache level that holds the packets is unknown: {reason}"))
         }
     };
     let home = home.as_ref().map_err(Unknown::reason);
@@ -186,7 +190,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
-    let no_clock = "the profile has no upper bound of it in cycles";
+    let no_clock = "the profile has no upper bound in cycles";
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     PacketsHome {
         bytes: number("B", home.map(|home| home.bytes as f64)),
@@ -197,7 +201,8 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     }
 }
 
-/// Waiting time of the memory-bound stages, in loads from the level of the packets.
+/// Expresses the waiting time of the memory-bound stages as a number of loads from the level that
+/// holds the packets.
 pub fn waits(costs: &Costs, home: &Home, ticks_per_s: f64) -> Vec<String> {
     let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
     let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
@@ -291,7 +296,7 @@ mod tests {
         assert!(sentence.ends_with(wanted), "{sentence}");
     }
 
-    /// The cost of a walk with an interval, with half of one, and without a value.
+    /// The cost of a walk with a full interval, with one end of the interval, and without a value.
     #[test]
     fn an_upper_bound_is_the_upper_end() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
@@ -309,7 +314,7 @@ mod tests {
         let mut memory = memory();
         memory.costs[0].ns = absent("ns");
         assert!(home(&footprint, &memory, "1 day").expect("a level").wait.is_err());
-        // Without a known clock there are no cycles, but still ns.
+        // Without a known clock there are no cycles, but there are still ns.
         memory.costs.clear();
         memory.levels[2].latency_cycles = absent("cycles");
         let wait = home(&footprint, &memory, "1 day").expect("a level").wait;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula of [`crate::model`], for processors on which the time of a worker's work
-//! does not depend on its neighbours.
+//! Plans with the formula of [`crate::model`], for processors on which a worker's service time does
+//! not depend on its neighbours.
 //!
-//! A setting is a mapping and its burst size. Its changes are the [`candidates`] of the path, which
-//! include the best mapping, so that one step is a complete search. A gain is a ratio under the
-//! same random draws: common factors cancel.
+//! A setting is a mapping and its burst size. The changes to a setting are the path's
+//! [`candidates`], which include the best mapping, so one step searches everything. A gain is a
+//! ratio under the same random draws: common factors cancel.
 //!
 //! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
@@ -31,29 +31,30 @@ use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 use std::convert::Infallible;
 
-/// Inputs of the formula in addition to the path.
+/// Inputs to the formula in addition to the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula<'a> {
     /// Costs of the stages and of the machine.
     pub inputs: &'a Inputs,
     /// Advice on better kernels for the calls of a run; `None` without a run.
     pub kernels: Option<&'a KernelAdvice>,
-    /// File name of the path for commands, quoted for a shell.
+    /// File name of the path for use in commands, shell-quoted.
     pub file: &'a str,
-    /// Whether this build can run the path on this machine, so that commands can measure it.
+    /// Whether this build can run the path on this machine, and hence whether commands can measure
+    /// it.
     pub can_run: bool,
 }
 
 /// Predicts the mapping of a path and recommends changes.
 ///
 /// # Panics
-/// If the specifications or the costs are not of the path.
+/// If the specifications or the costs belong to another path.
 pub fn plan(subject: &Subject<'_>, formula: &Formula<'_>) -> PlanReport {
     let Ok(report) = search::plan(subject, &Planning::new(subject, formula));
     report
 }
 
-/// A mapping without its CPUs, and a burst size.
+/// A mapping, CPUs excluded, and a burst size.
 #[derive(Clone, Debug)]
 struct Setting {
     mapping: Mapping,
@@ -89,21 +90,21 @@ impl<'a> Planning<'a> {
         Self { subject, formula, costs, env, limits, written, advice }
     }
 
-    /// Converts a rate to that of a flow.
+    /// Converts the rate of all flows to the rate of one flow.
     fn of_flow(&self, all: Estimate) -> Estimate {
         let flows = f64::from(self.formula.inputs.flows);
         let [value, low, high] = [all.value, all.low, all.high].map(|kpps| kpps / flows);
         Estimate { value, low, high, ..all }
     }
 
-    /// The rate of a setting, capped by its limits.
+    /// Returns the rate of a setting, capped by its limits.
     fn capped(&self, of: &PredictedBy<Self>) -> Estimate {
         let Setting { mapping, burst } = &of.setting;
         self.limits.cap(of.evidence.kpps, mapping.workers(), *burst)
     }
 
-    /// Whether the cost of a burst was measured. If it was assumed, no burst size is certain to be
-    /// better than another.
+    /// Whether the cost of a burst was measured. With an assumed cost, no burst size is certain to
+    /// be better than another.
     fn knows_bursts(&self) -> bool {
         self.env.burst_ticks.n > 0
     }
@@ -112,9 +113,9 @@ impl<'a> Planning<'a> {
         &self.written.setting
     }
 
-    /// Possible recommendations: every proposal at the burst as written; if the cost of a burst was
-    /// measured, also the best of those at another burst, and the mapping as written at the
-    /// smallest of its best bursts.
+    /// Returns the possible recommendations: every proposal at the burst size as written; if the
+    /// cost of a burst was measured, also the best proposal at another burst size, and the mapping
+    /// as written at the smallest of its best burst sizes.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
@@ -141,13 +142,13 @@ impl<'a> Planning<'a> {
         all
     }
 
-    /// Time of the busiest worker per packet of the path, in nanoseconds.
+    /// Returns the busiest worker's time per packet entering the path, in nanoseconds.
     fn busiest_ns(&self, setting: &Setting) -> f64 {
         let loads = loads(setting.pair(), self.costs, self.env);
         loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_s
     }
 
-    /// Another variant of checksum and copy, if a run recommended it.
+    /// Recommends another variant of checksum and copy, if the run's kernel advice does.
     fn kernels(&self, advice: &KernelAdvice) -> Option<Recommendation> {
         let before = advice.path_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         let after = &advice.path_fastest_kpps;
@@ -175,7 +176,7 @@ impl<'a> Planning<'a> {
             why: advice.sentence.clone(),
             proof: Proof {
                 sentence: format!(
-                    "run it with these kernels: a speed-up below {} disproves it",
+                    "run it with these kernels: a speed-up below {} disproves the prediction",
                     three_digits(1.0 + gain.low)
                 ),
                 command: self.formula.can_run.then_some(command),
@@ -197,7 +198,7 @@ impl Predictor for Planning<'_> {
     fn bounds(&self, of: &PredictedBy<Self>) -> Result<Bounds, Infallible> {
         let ratio = speedup(self.given().pair(), of.setting.pair(), self.costs, self.env);
         let (kpps, written) = (self.capped(of), self.capped(&self.written));
-        // What bounds one of the two rates bounds the gain.
+        // A limit on either rate also limits the gain.
         let scale = (kpps.value / written.value) / ratio.value;
         let value = kpps.value / written.value - 1.0;
         let most = (kpps.high / written.value - 1.0).max(value);
@@ -209,7 +210,7 @@ impl Predictor for Planning<'_> {
 
 impl Planner for Planning<'_> {
     const MODEL: Model = Model::Formula;
-    const METHOD: &'static str = "formula of the slowest worker on the costs of the stages";
+    const METHOD: &'static str = "slowest-worker formula applied to the stage costs";
     const STEPS: usize = 1;
 
     fn written(&self) -> &PredictedBy<Self> {
@@ -225,7 +226,8 @@ impl Planner for Planning<'_> {
         self.proposals().into_iter().map(changed).collect()
     }
 
-    /// The setting with the fewest workers and the smallest burst among those that reach the line.
+    /// Among the settings that reach line rate, keeps the one with the fewest workers and the
+    /// smallest burst.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let size = |one: &CandidateOf<Self>| {
             let Setting { mapping, burst } = &one.predicted.setting;
@@ -272,8 +274,8 @@ impl Planner for Planning<'_> {
         let [before, after] = [self.given(), &change.predicted.setting]
             .map(|setting| three_digits(self.busiest_ns(setting)));
         let reason = match change.kind {
-            Change::Merge => "fewer packets are handed over rings",
-            Change::Replicate => "workers share only the flows",
+            Change::Merge => "fewer packets are handed over through rings",
+            Change::Replicate => "workers split the flows and share nothing else",
             Change::Split => "the busiest worker's work is split",
             _ => "the fixed cost per burst is spread over more packets",
         };
@@ -282,7 +284,7 @@ impl Planner for Planning<'_> {
 
     fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
         let sentence = format!(
-            "measure both, interleaved: a speed-up below {} disproves it",
+            "measure both, interleaved: a speed-up below {} disproves the prediction",
             three_digits((bounds.gain.low + 1.0).max(0.0))
         );
         let command = self.formula.can_run.then(|| format!("linerate tune {}", self.formula.file));
@@ -357,7 +359,7 @@ impl Planner for Planning<'_> {
         let there_are = self.advice.there_are;
         let sentence = format!(
             "exhaustive: none of the {} mappings that split and replicate the stages in order has \
-             a higher prediction at this burst than the best one shown; {}; placement is not \
+             a higher predicted rate at this burst than the best one shown; {}; placement is not \
              modelled",
             about(there_are),
             match self.knows_bursts() {
@@ -375,7 +377,7 @@ impl Planner for Planning<'_> {
     }
 }
 
-/// Prediction of the formula for a setting, as the rate of a flow, capped by its limits.
+/// Returns the formula's prediction for a setting as a per-flow rate, capped by its limits.
 fn predicted(
     setting: Setting,
     evidence: Prediction,
@@ -409,7 +411,7 @@ fn unknown_to_the_formula() -> [RuledOut; 2] {
         .map(|(name, reason)| RuledOut { name: name.to_owned(), reason: reason.to_owned() })
 }
 
-/// Kind of change of a proposal.
+/// Returns the kind of change that a proposal makes.
 fn kind(given: &Mapping, proposal: &Proposal) -> Change {
     let (before, after) = (given.segments.len(), proposal.mapping.segments.len());
     let workers = proposal.mapping.workers();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs of a plan: costs and machine, from the record of a run or from the path file, and the
-//! origin of each figure.
+//! Inputs to a plan: costs and machine, from a run record or the path file, with the origin of each
+//! figure.
 //!
-//! Values in neither source are assumed, with an interval wide enough for everything observed so
-//! far, and listed as assumed.
+//! Values found in neither source are assumed, with an interval wide enough for everything observed
+//! so far, and listed as assumptions.
 
 use crate::costs::{Costs, CostsError, StageCost};
 use crate::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
@@ -18,8 +18,8 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Assumed speed of a CPU with all CPUs busy, relative to its speed alone: from one shared core for
-/// two virtual CPUs to no slowdown.
+/// Assumed speed of a CPU with all CPUs busy, relative to its speed alone: from two virtual CPUs
+/// sharing one core to no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 
 /// Costs and machine, with their sources.
@@ -29,9 +29,9 @@ pub struct Inputs {
     pub costs: Costs,
     /// Costs added by the machine.
     pub env: Environment,
-    /// CPU quota of the workers, in CPUs; `None` without one.
+    /// CPU quota of the workers, in CPUs; `None` without a quota.
     pub quota: Option<f64>,
-    /// Flows of equal rate; a rate of the path is shared among them.
+    /// Number of flows of equal rate, among which the path's rate is divided.
     pub flows: u32,
     /// Source of the costs, in words.
     pub from: String,
@@ -42,11 +42,11 @@ pub struct Inputs {
 /// CPUs that a mapping may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
-    /// Their number. At least 1.
+    /// Number of CPUs, at least 1.
     pub count: usize,
-    /// Whether a hypervisor may take them away at any time.
+    /// Whether a hypervisor may take the CPUs away at any time.
     pub are_shared: bool,
-    /// CPU quota in CPUs; `None` without one.
+    /// CPU quota in CPUs; `None` without a quota.
     pub quota: Option<f64>,
 }
 
@@ -60,19 +60,19 @@ pub enum InputsError {
         /// The stage.
         stage: String,
     },
-    /// The file has no time for a stage.
+    /// The file gives no time for a stage.
     NoTime {
         /// The stage.
         stage: String,
     },
-    /// The file has no instructions for a stage.
+    /// The file gives no instruction count for a stage.
     NoInstructions {
         /// The stage.
         stage: String,
     },
     /// The mapping has more workers than CPUs.
     TooFewWorkers {
-        /// Workers of the mapping.
+        /// Number of workers in the mapping.
         wanted: usize,
         /// Workers outside it.
         beside: usize,
@@ -87,8 +87,8 @@ impl fmt::Display for InputsError {
             Self::Costs(error) => error.fmt(f),
             Self::OtherPath { stage } => write!(
                 f,
-                "the run has `{stage}`, which the path does not: it used another path; run this \
-                 path and plan from its record"
+                "the run has stage `{stage}`, which the path does not: it used a different path; \
+                 run this path and plan from its record"
             ),
             Self::NoTime { stage } => write!(
                 f,
@@ -123,10 +123,10 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Checks that the mapping of a path and `beside` additional workers fit a machine.
+/// Checks that a path's mapping and `beside` additional workers fit on a machine.
 ///
 /// # Errors
-/// [`InputsError::TooFewWorkers`] when not.
+/// [`InputsError::TooFewWorkers`] if they do not fit.
 pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), InputsError> {
     let wanted = path.mapping.workers();
     match wanted + beside > available {
@@ -136,10 +136,10 @@ pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), In
 }
 
 impl Inputs {
-    /// Inputs from a run of `path` with bursts of `burst` packets; `from` names the run.
+    /// Takes the inputs from a run of `path` with bursts of `burst` packets; `from` names the run.
     ///
     /// # Errors
-    /// The run is of another path, has no costs, or the mapping of the path does not fit.
+    /// The run is of another path or has no costs, or the path's mapping does not fit.
     pub fn from_run(
         run: &RunReport,
         path: &Path,
@@ -173,7 +173,7 @@ impl Inputs {
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
-    /// The same with the machine's costs of rings and bursts as measured by a tuning.
+    /// Replaces the machine's ring and burst costs with those measured during tuning.
     pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
         let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
             .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));
@@ -191,10 +191,10 @@ impl Inputs {
         self
     }
 
-    /// Inputs from the nanoseconds in the file of `path`.
+    /// Takes the inputs from the nanoseconds in the path file of `path`.
     ///
     /// # Errors
-    /// A stage has no time, or the mapping of the path does not fit.
+    /// A stage has no time, or the path's mapping does not fit.
     pub fn from_file(
         given: &GivenCosts,
         path: &Path,
@@ -218,7 +218,7 @@ impl Inputs {
         let mut list: Vec<Input> = given.stages.iter().flat_map(times_of).collect();
         let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
         let percent = format!("{} % either way", three_digits(100.0 * spread));
-        list.push(input("uncertainty of the costs", &percent, spread_is));
+        list.push(input("cost uncertainty", &percent, spread_is));
         let (handover, ring_is) = match given.handover_ns {
             Some(ns) => {
                 let ticks = around(ns, spread);
@@ -234,24 +234,24 @@ impl Inputs {
     }
 }
 
-/// Name in the list of the cost per burst.
-const BURST: &str = "cost of a burst";
+/// Name of the cost per burst in the list of inputs.
+const BURST: &str = "cost per burst";
 
-/// Replaces the input of the same name.
+/// Replaces the input that has the same name.
 fn replace(list: &mut [Input], by: Input) {
     if let Some(input) = list.iter_mut().find(|input| input.name == by.name) {
         *input = by;
     }
 }
 
-/// Ticks per second where a tick is a nanosecond.
+/// Ticks per second when a tick is a nanosecond.
 const NS: f64 = 1e9;
 
 fn all(costs: &Costs) -> impl Iterator<Item = &StageCost> {
     [&costs.source].into_iter().chain(&costs.stages).chain([&costs.sink])
 }
 
-/// A stage of the run that the path does not have.
+/// Returns a stage of the run that the path does not have.
 fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     let is_known = |stage: &StageReport| {
         let ends = ["source", "sink", "ring in", "ring out"];
@@ -261,8 +261,8 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// Cost of the rings of a run, averaged over its workers; `None` if it had none, or their times are
-/// missing.
+/// Returns the ring costs of a run, averaged over its workers; `None` if the run had no rings or
+/// their times are missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
         let stages = run.workers.iter().flat_map(|worker| &worker.stages);
@@ -300,7 +300,7 @@ fn around(value: f64, spread: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
-/// The machine; adds assumptions about it to the list.
+/// Describes the machine, and adds assumptions about it to the list.
 fn environment(
     ticks_per_s: f64,
     processors: Processors,
@@ -315,7 +315,7 @@ fn environment(
     list.extend([
         input("speed of a CPU with all CPUs loaded", &speed, Origin::Assumed),
         input(BURST, &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
-        input("drift of CPU speed", &drifts, Origin::Assumed),
+        input("CPU speed drift", &drifts, Origin::Assumed),
     ]);
     Environment {
         ticks_per_s,
@@ -331,7 +331,7 @@ fn environment(
 fn ring_input(handover: &Handover, ticks_per_s: f64, origin: Origin) -> Input {
     let [out, into] = [&handover.producer_ticks, &handover.consumer_ticks]
         .map(|ticks| nanoseconds(ticks, ticks_per_s));
-    input("a ring, sender and receiver", &format!("{out}, {into}"), origin)
+    input("ring hand-over, sender and receiver", &format!("{out}, {into}"), origin)
 }
 
 fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
@@ -342,12 +342,12 @@ fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
     }
 }
 
-/// A figure of a plan, with its origin.
+/// Returns a figure for a plan, with its origin.
 pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
-/// Origin of a stage's figure.
+/// Returns the origin of a stage's figure.
 pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of checksum and copy in the work, and whether another variant would be faster.
+//! Share of the work spent in checksum and copy, and whether another variant would be faster.
 //!
-//! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on
-//! the machine of the run. Over the calls that every worker logged and replayed:
+//! A choice is a variant by name, or `selected`: for each kernel, the variant selected on the
+//! machine of the run. Over the calls that every worker logged and replayed:
 //!
 //! ```text
 //! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
@@ -14,9 +14,10 @@
 //! path kpps(c)    = ticks per second / largest load(worker, c)
 //! ```
 //!
-//! Ends of intervals are combined: all ratios low, or all high. Calls replayed on warm data take
-//! less time than in a run with cold packets, and more where the run overlapped them with other
-//! work. A choice is therefore only proposed here; it is measured before it is kept.
+//! Interval ends are combined: all ratios at the low end, or all at the high end. Calls replayed on
+//! warm data take less time than in a run with cold packets, and more time where the run overlapped
+//! them with other work. A choice is therefore only proposed here; it is measured before it is
+//! kept.
 
 use crate::profile::{estimate, given};
 use crate::verdict::MIN_GAIN;
@@ -28,10 +29,11 @@ use linerate_record::tune::{KernelAdvice, KernelShare};
 use linerate_record::units::{Kpps, three_digits};
 use linerate_record::{Figure, Tier};
 
-const METHOD: &str = "replay of the calls on warm data";
+const METHOD: &str = "replay of the logged calls on warm data";
 
-/// Share of kernels in the work of each stage, including source and sink, before and after; for
-/// checksum, copy, and other kernels that some stage calls. `None` if neither run logged calls.
+/// Returns the share of each stage's work spent in kernels, before and after, including source and
+/// sink; for checksum, copy and any other kernel that a stage calls. `None` if neither run logged
+/// calls.
 pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>> {
     let uses = || [before, after].into_iter().flat_map(stages).filter_map(|s| s.kernels.as_ref());
     uses().next()?;
@@ -61,9 +63,9 @@ fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
     run.workers.iter().flat_map(|worker| &worker.stages)
 }
 
-/// The share of a kernel in all replicas of a stage.
+/// Returns the share of a kernel over all replicas of a stage.
 fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
-    const METHOD: &str = "ticks of the replayed calls over the stage's service time";
+    const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |reason: &str| Figure::absent("ratio", Tier::Sw, METHOD, reason);
     let mut calls = NOTHING;
     let mut service = NOTHING;
@@ -86,7 +88,7 @@ fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
         }
     }
     match is_called {
-        _ if service.value <= 0.0 => absent("the stage was given no packets"),
+        _ if service.value <= 0.0 => absent("the stage received no packets"),
         false => Figure::exact("ratio", 0.0, Tier::Sw, "no call in the logged iterations"),
         true => {
             let ends = [calls.low / service.high, calls.high / service.low.max(f64::MIN_POSITIVE)];
@@ -100,21 +102,21 @@ fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// The sum of no estimates.
+/// The empty sum of estimates.
 const NOTHING: Estimate =
     Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
 
-/// One kernel of one stage of one worker.
+/// One kernel as used by one stage on one worker.
 struct Use<'a> {
     worker: usize,
     stage: &'a str,
-    /// Ticks per packet of the path, of the variant in use.
+    /// Ticks of the variant in use, per packet entering the path.
     ticks: f64,
     of: &'a KernelUse,
 }
 
 impl Use<'_> {
-    /// Time relative to the variant in use under this choice.
+    /// Returns the time under this choice, relative to the variant in use.
     fn ratio(&self, choice: &str) -> Option<Estimate> {
         let is_it = |name: &str, selected| match choice {
             SELECTED => selected,
@@ -125,7 +127,7 @@ impl Use<'_> {
     }
 }
 
-/// A choice at one end of its intervals; `None` for the one in use.
+/// A choice at its value or at one end of its intervals; `None` for the variants in use.
 type Choice<'a> = Option<(&'a str, End)>;
 
 #[derive(Clone, Copy)]
@@ -135,7 +137,7 @@ enum End {
     High,
 }
 
-/// The calls of a run, and their context.
+/// The kernel calls of a run, and their context.
 struct Calls<'a> {
     run: &'a RunReport,
     entered: f64,
@@ -143,7 +145,7 @@ struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// `None` when no call was timed.
+    /// Returns `None` if no call was timed.
     fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
@@ -162,7 +164,7 @@ impl<'a> Calls<'a> {
         (!uses.is_empty()).then_some(Self { run, entered, uses })
     }
 
-    /// `selected`, and every variant that replayed all calls.
+    /// Returns `selected` and every variant that replayed all calls.
     fn choices(&self) -> Vec<&str> {
         let mut choices = vec![SELECTED];
         for variant in self.uses.iter().flat_map(|one| &one.of.variants) {
@@ -174,7 +176,7 @@ impl<'a> Calls<'a> {
         choices
     }
 
-    /// Ticks per packet of the path of the calls selected by `which`.
+    /// Returns the ticks per packet entering the path for the calls selected by `which`.
     fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Estimate {
         let mut sum = NOTHING;
         for one in self.uses.iter().filter(|one| which(one)) {
@@ -185,13 +187,13 @@ impl<'a> Calls<'a> {
         sum
     }
 
-    /// The same with the variants in use.
+    /// Returns these ticks for the variants in use.
     fn in_use(&self, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
     }
 
-    /// Additional ticks per packet of the path with `choice` for calls selected by `which`;
-    /// negative for a gain. The choice includes the end of the ratios to use.
+    /// Returns the additional ticks per packet entering the path when the calls selected by `which`
+    /// use `choice`; negative for a gain. `choice` also says which end of the ratios to use.
     fn change(&self, choice: Choice<'_>, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         let Some((choice, end)) = choice else { return 0.0 };
         let now = self.in_use(&which);
@@ -204,7 +206,7 @@ impl<'a> Calls<'a> {
         then - now
     }
 
-    /// Rate in kpps if the most loaded worker never waits.
+    /// Returns the rate in kpps if the busiest worker never waits.
     fn path_kpps(&self, choice: Choice<'_>) -> f64 {
         let loads = self.run.workers.iter().enumerate().filter_map(|(index, worker)| {
             let load = worker.ticks_per_packet.as_number()? * given(worker) / self.entered;
@@ -213,13 +215,13 @@ impl<'a> Calls<'a> {
         self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Rate in kpps of a worker that runs only this stage.
+    /// Returns the rate in kpps of a worker that runs only this stage.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
         self.run.ticks_per_s / (ticks / self.reach(name)) / 1e3
     }
 
-    /// Ticks per packet of the path of a stage, over all replicas.
+    /// Returns the ticks of a stage per packet entering the path, over all replicas.
     fn stage_ticks(&self, name: &str) -> f64 {
         let ticks = stages(self.run)
             .filter(|stage| stage.name == name)
@@ -227,14 +229,14 @@ impl<'a> Calls<'a> {
         ticks.sum::<f64>() / self.entered
     }
 
-    /// Share of packets entering the path that reach a stage.
+    /// Returns the share of the packets entering the path that reach a stage.
     fn reach(&self, name: &str) -> f64 {
         let packets = stages(self.run).filter(|s| s.name == name).map(|s| s.packets as f64);
         packets.sum::<f64>() / self.entered
     }
 }
 
-/// Best kernels for the calls of `run`; `None` if no call was timed.
+/// Returns the best kernels for the calls of `run`; `None` if no call was timed.
 pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
@@ -278,7 +280,8 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     Some(advice)
 }
 
-/// The stage that gains most from `choice`; without one, the stage whose calls take the most time.
+/// Returns the stage that gains most from `choice`; without a choice, the stage whose calls take
+/// the most time.
 fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     let ticks = |name: &str| match choice {
         Some(choice) => -calls.change(Some((choice, End::Value)), |one| one.stage == name),
@@ -288,9 +291,9 @@ fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
 }
 
-/// A rate from the model, with the ends of its interval if known.
+/// Returns a rate predicted by the model, with the ends of its interval if known.
 fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
-    const METHOD: &str = "service times minus the time saved in calls";
+    const METHOD: &str = "service times minus the time saved in kernel calls";
     match ends {
         Some(ends) => Figure::number("kpps", interval(kpps, ends, 1), Tier::Model, METHOD),
         None => Figure::exact("kpps", kpps, Tier::Model, METHOD),
@@ -313,14 +316,13 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     if !advice.worth_trying {
         let gain = 100.0 * (number(then) / number(now) - 1.0);
         return format!(
-            "keep {in_use}: the fastest alternative, `{fastest}`, takes {ratio} of its time in the \
-             calls, and would speed this path up by {gain:.1} % (tier model)"
+            "keep {in_use}: the fastest alternative, `{fastest}`, takes {ratio} of the time in \
+             kernel calls and would speed up this path by {gain:.1} % (tier model)"
         );
     }
     format!(
-        "`{fastest}` takes {ratio} of the time of {in_use} for the calls of this path: `{stage}` \
-         alone on a worker would handle {} instead of {}, the path {} instead of {} \
-         (tier model)",
+        "`{fastest}` takes {ratio} of the time of {in_use} for this path's kernel calls: `{stage}` \
+         alone on a worker would handle {} instead of {}, the path {} instead of {} (tier model)",
         rate(&advice.stage_fastest_kpps),
         rate(&advice.stage_kpps),
         rate(then),
@@ -328,7 +330,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     )
 }
 
-/// A choice, and for `selected` the variants it represents.
+/// Describes a choice and, for `selected`, the variants it represents.
 fn called(choice: &str, calls: &Calls<'_>) -> String {
     if choice != SELECTED {
         return format!("`{choice}`");

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnosis, models and advice: from a run record to a better mapping.
+//! Diagnosis, models and advice that lead from a run record to a better mapping.
 //!
-//! The chain, each link usable alone and from a stored record:
+//! The steps, each usable alone and on a stored record:
 //!
 //! 1. [`diagnose`] names the stage that limits a measured run.
-//! 2. [`costs`] derives each stage's cost per packet of the path from the same run.
+//! 2. [`costs`] derives each stage's cost per packet entering the path from the same run.
 //! 3. [`model`] predicts the throughput of a mapping from those costs, with an interval.
-//! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
-//! 5. [`verdict`] chooses among those that were measured.
+//! 4. [`candidates`] searches the mappings that a path and a given number of processors allow.
+//! 5. [`verdict`] chooses among the measured mappings.
 //!
-//! In addition to the chain, [`footprint`] determines the cache level of the packets, [`kernels`]
-//! the share of checksum and copy in the work, and their best variant for the path; [`routines`]
-//! which of the routines timed by `linerate kernels` are worth selecting by name.
+//! In addition, [`footprint`] determines which cache level holds the packets; [`kernels`] the share
+//! of the work spent in checksum and copy, and their best variant for the path; [`routines`] which
+//! of the routines timed by `linerate kernels` are worth selecting by name.
 //!
-//! [`search`] recommends changes before anything has run. It asks a [`predictor`]: [`formula`] is
-//! the predictor for this machine, with costs that [`inputs`] takes from a record or a path file.
+//! [`search`] recommends changes before anything has run. It queries a [`predictor`]: [`formula`]
+//! is the predictor for this machine, with costs that [`inputs`] takes from a record or a path
+//! file.
 //!
-//! This crate does not measure, read files or a clock, or run a packet path.
+//! This crate measures nothing, reads no files or clocks, and runs no packet path.
 
 #![forbid(unsafe_code)]
 

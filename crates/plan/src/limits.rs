@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bounds of the formula's predictions, for any mapping.
+//! Upper bounds on the formula's predictions, for any mapping.
 //!
 //! ```text
 //! limit(mapping) = the least of
@@ -9,41 +9,41 @@
 //! ```
 //!
 //! The upper end of an interval comes from low draws of the costs and a fast machine. It may exceed
-//! every rate measured so far, which this machine cannot reach.
+//! every rate measured so far: a rate that this machine cannot reach.
 
 use crate::costs::{Costs, StageCost};
 use crate::model::Environment;
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted, three_digits};
 
-/// Bound of a prediction.
+/// What bounds a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Line rate.
     Line,
     /// A CPU quota.
     Quota,
-    /// The best rate of a worker measured so far.
+    /// The best rate per worker measured so far.
     Seen,
 }
 
-/// Upper bounds of predictions.
+/// Upper bounds on predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Line rate over all flows, in kpps.
     line_kpps: Option<f64>,
     /// CPU quota in CPUs.
     quota: Option<f64>,
-    /// Minimum measured time per packet on one worker, in seconds, at the burst of the costs.
+    /// Minimum measured time per packet on one worker, in seconds, at the burst size of the costs.
     least_s: f64,
-    /// The part per burst, in seconds; 0 if it was not measured.
+    /// Fixed time per burst, in seconds; 0 if it was not measured.
     burst_s: f64,
-    /// The burst of the costs.
+    /// Burst size at which the costs were measured.
     burst: u32,
 }
 
 impl Limits {
-    /// Limits of a path with these costs; the line rate is that of all flows.
+    /// Derives the limits of a path with these costs; `line_kpps` is the line rate over all flows.
     pub fn new(
         line_kpps: Option<f64>,
         quota: Option<f64>,
@@ -61,15 +61,15 @@ impl Limits {
         }
     }
 
-    /// Measured rate of one worker alone at a burst, in thousand packets per second; `None` if it
-    /// was not measured.
+    /// Returns the rate of one worker alone at a burst size, from measured times, in thousand
+    /// packets per second; `None` if it was not measured.
     fn alone_kpps(&self, burst: u32) -> Option<f64> {
         let spread = 1.0 / f64::from(burst) - 1.0 / f64::from(self.burst);
         let least_s = self.least_s + self.burst_s * spread.min(0.0);
         (least_s > 0.0 && least_s.is_finite()).then(|| 1e-3 / least_s)
     }
 
-    /// The lowest limit of a mapping with `workers` at a burst, in kpps.
+    /// Returns the lowest limit of a mapping with `workers` workers at a burst size, in kpps.
     pub fn of(&self, workers: usize, burst: u32) -> Option<(f64, Bound)> {
         let alone = self.alone_kpps(burst);
         let times = |cpus: f64| alone.map(|kpps| kpps * cpus);
@@ -83,7 +83,7 @@ impl Limits {
         known.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// The rate under a CPU quota, capped by its limits.
+    /// Returns the rate under a CPU quota, capped by its limits.
     pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
         let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
         let kpps = kpps.scale(granted);
@@ -92,22 +92,22 @@ impl Limits {
         Estimate { value, low, high, ..kpps }
     }
 
-    /// The limits that apply to an uncapped predicted rate, in a sentence.
+    /// Describes in a sentence the limits that apply to an uncapped predicted rate.
     pub fn sentence(&self, kpps: Estimate, workers: usize, burst: u32) -> Option<String> {
         let (most, bound) = self.of(workers, burst)?;
         let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());
         match bound {
             Bound::Line if kpps.value > most => {
-                Some(format!("line rate: {}, the cap of all predictions", Kpps(most)))
+                Some(format!("line rate: {}, which caps all predictions", Kpps(most)))
             }
             Bound::Quota => Some(format!(
-                "a CPU quota of {} CPUs: {} at most with any mapping, since one worker reaches \
+                "CPU quota of {} CPUs: at most {} with any mapping, since one worker reaches \
                  {alone} on its own CPU",
                 three_digits(self.quota.unwrap_or_default()),
                 Kpps(most),
             )),
             Bound::Seen if kpps.value > most => Some(format!(
-                "best measured: {alone} at most for one worker, {} {} at most",
+                "best measured rate: at most {alone} for one worker; for {}, at most {}",
                 counted(workers as u64, "worker"),
                 Kpps(most),
             )),
@@ -116,7 +116,7 @@ impl Limits {
     }
 }
 
-/// Minimum measured time of a stage.
+/// Returns the minimum measured time of a stage.
 fn least_ticks(cost: &StageCost) -> f64 {
     let low = |ticks: &Estimate| if ticks.low.is_finite() { ticks.low } else { ticks.value };
     let hot = cost.hot_ticks.as_ref().map_or(f64::INFINITY, low);
@@ -127,7 +127,7 @@ fn least_ticks(cost: &StageCost) -> f64 {
 mod tests {
     use super::*;
 
-    /// One microsecond per packet, measured as low as 0.9.
+    /// One microsecond per packet, with 0.9 as the lowest measured.
     fn limits(line_kpps: Option<f64>, quota: Option<f64>) -> Limits {
         Limits { line_kpps, quota, least_s: 0.9e-6, burst_s: 0.0, burst: 32 }
     }
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((capped.value, capped.low), (100.0, 50.0), "a tenth for each of two workers");
         let sentence = limits.sentence(rate(100.0, 50.0, 150.0), 1, 32).expect("it holds");
         assert!(sentence.contains("0.2 CPUs"), "{sentence}");
-        // A quota of as many CPUs as workers takes nothing from them.
+        // A quota of as many CPUs as there are workers costs them nothing.
         assert_eq!(Limits { quota: Some(2.0), ..limits }.of(2, 32).map(|m| m.1), Some(Bound::Line));
     }
 

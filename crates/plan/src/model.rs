@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The throughput of a mapping, predicted from the costs of its stages.
+//! Predicts the throughput of a mapping from the costs of its stages.
 //!
-//! A mapping is as fast as its slowest worker. A worker of segment `s` works, per packet entering
-//! the path,
+//! A mapping is as fast as its slowest worker. The work of a worker in segment `s`, per packet
+//! entering the path, is
 //!
 //! ```text
 //! load(s) = largest_share(replicas(s)) x ( ingress + stages + egress + bursts )
@@ -13,15 +13,15 @@
 //! packets per second = ticks_per_s / ( max over s of load(s) x slowdown(workers) )
 //! ```
 //!
-//! - Replicas each take the flows of their own queue of the source; the queues advance together, so
-//!   the replica with the largest share sets the pace.
-//! - The fixed cost of a burst is spread over the steps of a worker, its two ends included, since
+//! - Each replica takes the flows of its own source queue; the queues advance together, so the
+//!   replica with the largest share sets the pace.
+//! - The fixed cost of a burst is spread over the steps of a worker, including the two ends, since
 //!   each step is entered once per burst.
-//! - `slowdown` is 1 for one worker and `1 / scaling` when all processors are busy, linear between;
-//!   each cost is divided by the slowdown of the run it was measured in.
-//! - No term for the depth of rings: service times vary little within a ring's worth of packets.
+//! - `slowdown` is 1 for one worker and `1 / scaling` when all processors are busy, and linear in
+//!   between; each cost is divided by the slowdown of the run in which it was measured.
+//! - There is no term for ring depth: service times vary little within a ring's worth of packets.
 //!
-//! The interval. Each input is an estimate with an interval, and the formula itself errs:
+//! The interval: each input is an estimate with an interval, and the formula itself has an error:
 //!
 //! ```text
 //! repeat DRAWS times:
@@ -30,16 +30,17 @@
 //! low, high <- the quantiles of the rates that CONFIDENCE is between
 //! ```
 //!
-//! Costs of one run share a deviate because they were measured at the same time: what slowed one
-//! stage slowed the others, and independent draws would average that away in a long segment.
+//! The costs from one run share a deviate because they were measured at the same time: anything
+//! that slowed one stage slowed the others, and independent draws would average it out in a long
+//! segment.
 //!
 //! The seed is fixed, so a prediction is a pure function and two mappings are compared under the
-//! same draws. With memory-bound stages the formula cannot say more than a range: the upper end is
-//! computed as if their data were in the cache, the lower as if more workers made the wait for
-//! memory longer.
+//! same draws. With memory-bound stages the formula can give only a range: its upper end is
+//! computed as if their data were cached, its lower end as if additional workers made memory waits
+//! longer.
 //!
-//! Left out: the rate of the source (a prediction is a capacity), placement of workers on
-//! processors, and more workers than processors.
+//! Left out: the source rate (a prediction is a capacity), placement of workers on processors, and
+//! more workers than processors.
 
 use crate::costs::{Costs, StageCost};
 use crate::sample::draw;
@@ -48,46 +49,47 @@ use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 use std::ops::Range;
 
-/// Draws behind an interval. This determines the 2.5 % quantile's share of the distribution to 0.8
-/// percentage points (square root of 0.025 x 0.975 / 400).
+/// Number of draws per interval. It fixes the share of the distribution below the 2.5 % quantile to
+/// within 0.8 percentage points (square root of 0.025 x 0.975 / 400).
 const DRAWS: u32 = 400;
 
-/// Any number; fixed so that equal inputs give equal predictions.
+/// Arbitrary, but fixed so that equal inputs give equal predictions.
 const SEED: u64 = 0x6C69_6E65_7261_7465;
 
-/// Standard deviations of the relative error of the formula, by mechanism; independent, so they
-/// add up as squares.
+/// Standard deviations of the formula's relative error, by mechanism; independent, so they add in
+/// quadrature.
 ///
 /// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
 /// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
 /// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. With costs measured
-/// in place, and memory-bound stages treated separately, errors should be much closer to the first.
-/// The drift of the processors, an input, is added to these.
+/// in place and memory-bound stages treated separately, errors should be much closer to the former.
+/// Processor drift, which is an input, is added to these.
 mod model_error {
     pub(super) const REPLICATION: f64 = 0.03;
     pub(super) const PIPELINING: f64 = 0.06;
     pub(super) const BURST: f64 = 0.02;
 }
 
-/// Drift of physical CPUs.
+/// Speed drift of physical CPUs.
 pub const DRIFT_ALONE: f64 = 0.02;
 
-/// Drift of virtual CPUs, whose host may schedule another guest on the SMT sibling at any time.
-/// Observed: full speed and 0.69 of it, for seconds at a time; costs measured in one state and a
-/// run in the other differ by ln(1 / 0.69) = 0.37, which this makes 1.5 standard deviations.
+/// Speed drift of virtual CPUs, whose host may schedule another guest on the SMT sibling at any
+/// time. Observed: full speed and 0.69 of it, for seconds at a time; costs measured in one state
+/// and a run in the other differ by ln(1 / 0.69) = 0.37, which is 1.5 standard deviations at this
+/// value.
 pub const DRIFT_SHARED: f64 = 0.25;
 
 /// Possible additional cost of memory-bound stages when more workers compete for memory than in the
-/// measured run. A pessimistic assumption: no measurement bounds it yet.
+/// measured run. This is a pessimistic assumption that no measurement bounds yet.
 const CONTENTION_MARGIN: f64 = 0.25;
 
-/// Share of the cost of a ring at the measured burst that is per packet (copying the handle); the
-/// rest is per burst (the index lines that move between processors). Single packets cost a ring of
-/// cached indices 18 times as much as bursts of 32 between near processors (18 and 1 ns each) and 5
-/// times between far ones (22 and 5 ns); one half gives 16 times.
+/// Per-packet share of the cost of a ring at the measured burst size (copying the handle); the rest
+/// is per burst (the index cache lines that move between processors). On a ring with cached
+/// indices, single packets cost 18 times as much as bursts of 32 between nearby processors (18 and
+/// 1 ns each) and 5 times as much between distant ones (22 and 5 ns); one half gives 16 times.
 const RING_PER_PACKET: f64 = 0.5;
 
-/// Workers that run while the cost of a ring is measured: both ends.
+/// Number of workers running while the cost of a ring is measured: both ends.
 const HANDOVER_WORKERS: usize = 2;
 
 /// Cost of a ring hand-over, measured with two running workers.
@@ -97,21 +99,22 @@ pub struct Handover {
     pub producer_ticks: Estimate,
     /// Ticks per packet on the worker that pops, including the first touch of the packet's data.
     pub consumer_ticks: Estimate,
-    /// Burst size of that measurement.
+    /// Burst size in that measurement.
     pub burst: u32,
 }
 
 impl Handover {
-    /// Assumption without a measurement: from the cheapest seen between nearby CPUs (1 to 2 ns for
-    /// both sides, bursts of 32) to the most expensive between distant ones (50 ns per side, bursts
-    /// of 8), each with a margin, since queues of other programs cost up to that.
+    /// Returns the assumed cost when there is no measurement: from the cheapest seen between nearby
+    /// CPUs (1 to 2 ns for both sides, bursts of 32) to the most expensive between distant ones (50
+    /// ns per side, bursts of 8), each with a margin, since queues in other programs cost up to
+    /// that much.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
-/// Assumed fixed cost of a burst: between nothing and a dozen cold functions.
+/// Returns the assumed fixed cost of a burst: between nothing and a dozen cold functions.
 pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
     assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
@@ -122,20 +125,20 @@ fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
-/// Costs of the machine, in addition to those of the stages.
+/// Costs added by the machine to those of the stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
     pub ticks_per_s: f64,
-    /// Processors that workers can be pinned to. At least 1.
+    /// Number of processors that workers can be pinned to, at least 1.
     pub cpus: usize,
-    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. Like all
-    /// estimates here, its value is finite.
+    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. As for
+    /// all estimates here, the value is finite.
     pub scaling: Estimate,
     /// The cost of a ring.
     pub handover: Handover,
     /// Fixed ticks per burst, over all steps of a worker that runs all stages; from two runs of the
-    /// mapping behind the costs.
+    /// mapping for which the costs were measured.
     pub burst_ticks: Estimate,
     /// Standard deviation of the relative change of a CPU's speed between the measurement of the
     /// costs and the predicted run: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
@@ -155,7 +158,7 @@ impl Environment {
 /// Prediction for a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Rate of packets entering the path, in kpps, with its interval.
+    /// Rate at which packets enter the path, in kpps, with its interval.
     pub kpps: Estimate,
     /// Index of the bottleneck segment.
     pub bottleneck: usize,
@@ -168,7 +171,7 @@ pub struct Prediction {
 /// `mapping` covers the stages of `costs` and has no more workers than `env.cpus`.
 ///
 /// # Panics
-/// If the mapping names stages that `costs` does not have.
+/// If the mapping names stages that `costs` does not contain.
 pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> Prediction {
     let point = Terms::point(costs, env, burst);
     let (value, bottleneck) = point.throughput(mapping);
@@ -186,8 +189,8 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     Prediction { kpps, bottleneck, memory_bound }
 }
 
-/// Whether the costs added by `mapping` have an upper bound, required for a lower end of its rate,
-/// and a lower bound, required for an upper end.
+/// Whether the costs added by `mapping` have an upper bound, which the lower end of its rate
+/// requires, and a lower bound, which the upper end requires.
 fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> [bool; 2] {
     let Handover { producer_ticks, consumer_ticks, .. } = &env.handover;
     let rings =
@@ -200,11 +203,11 @@ fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment)
 /// A mapping and its burst size.
 pub type Setting<'a> = (&'a Mapping, u32);
 
-/// Predicted speedup of the mapping `to` over `from`, with its interval.
+/// Predicts the speedup of the mapping `to` over `from`, with its interval.
 ///
-/// Both use the same draws, so that common factors (drift, errors of costs) cancel; formula errors
-/// are independent where only one of them replicates, hands over or uses another burst size than
-/// the costs. The speedup of a mapping over itself is exactly 1.
+/// Both mappings use the same draws, so that common factors (drift, cost errors) cancel; formula
+/// errors are independent where only one mapping replicates, hands over or uses a burst size other
+/// than that of the costs. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
 /// As [`predict`].
@@ -222,7 +225,7 @@ pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environm
     Estimate { value, low, high, confidence: CONFIDENCE, n: u64::from(DRAWS) }
 }
 
-/// Draws of the speedup; `case` is that of `to`.
+/// Draws speedups at random; `case` is that of `to`.
 fn ratios(
     from: Setting<'_>,
     to: Setting<'_>,
@@ -255,8 +258,8 @@ fn ratios(
         .collect()
 }
 
-/// Load of the busiest worker of each segment, in ticks per packet of the path, at the worker speed
-/// under this mapping.
+/// Returns the load of the busiest worker in each segment, in ticks per packet entering the path,
+/// at the speed of the workers under this mapping.
 pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) -> Vec<f64> {
     let terms = Terms::point(costs, env, burst);
     let load = |s: &Segment| terms.load(s.stages.clone(), s.replicas);
@@ -264,7 +267,7 @@ pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) ->
     mapping.segments.iter().map(|segment| ticks(load(segment))).collect()
 }
 
-/// Draws of the predicted packet rate.
+/// Draws packet rates at random from the prediction.
 fn rates(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment, case: Case) -> Vec<f64> {
     let mut random = Random::new(SEED);
     let sigma = model_sigma(mapping, burst != costs.burst, env.drift);
@@ -286,7 +289,7 @@ fn model_sigma(mapping: &Mapping, other_burst: bool, drift: f64) -> f64 {
     variance.sqrt()
 }
 
-/// Error sources of the formula, and whether each applies.
+/// Lists the formula's error sources and whether each applies.
 fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64); 4] {
     [
         (true, drift),
@@ -299,9 +302,9 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
 /// Origin of an estimate, which determines correlated errors.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// A service time of the run.
+    /// A service time from the run.
     Run,
-    /// A measurement of the machine.
+    /// A measurement of the machine itself.
     Machine,
 }
 
@@ -310,20 +313,21 @@ enum Origin {
 enum Case {
     /// As in the run.
     Measured,
-    /// With its data cached.
+    /// With the stage's data cached.
     Hot,
-    /// As in the run and slower by the contention margin.
+    /// As in the run, but slower by the contention margin.
     Contended,
 }
 
 impl Case {
-    /// The pessimistic case. The run already shows the contention of as many workers as it had.
+    /// Returns the pessimistic case. The run already includes the contention among its own number
+    /// of workers.
     fn contended(mapping: &Mapping, costs: &Costs) -> Self {
         if mapping.workers() > costs.workers { Self::Contended } else { Self::Measured }
     }
 
-    /// Ticks of a stage; `pick` turns an estimate into a number and is called exactly once, so that
-    /// all cases see the same draws.
+    /// Returns the ticks of a stage; `pick` turns an estimate into a number and is called exactly
+    /// once, so that all cases see the same draws.
     fn ticks(self, cost: &StageCost, pick: &mut impl FnMut(&Estimate, Origin) -> f64) -> f64 {
         match (self, &cost.hot_ticks) {
             (Self::Hot, Some(hot)) => pick(hot, Origin::Run),
@@ -345,13 +349,13 @@ pub(crate) struct Terms<'a> {
     sink: f64,
     producer: f64,
     consumer: f64,
-    /// Ticks per worker step that the burst size adds to the measured cost; may be negative.
+    /// Ticks per worker step that the burst size adds to the measured cost; can be negative.
     burst_step: f64,
     scaling: f64,
 }
 
 impl<'a> Terms<'a> {
-    /// Every input at its estimate.
+    /// Sets every input to its estimate.
     pub(crate) fn point(costs: &'a Costs, env: &'a Environment, burst: u32) -> Self {
         Self::new(costs, env, burst, Case::Measured, |e, _| e.value)
     }
@@ -370,7 +374,8 @@ impl<'a> Terms<'a> {
         let per_burst = |size: u32| 1.0 / f64::from(size.max(1));
         let ring = RING_PER_PACKET
             + (1.0 - RING_PER_PACKET) * per_burst(burst) / per_burst(env.handover.burst);
-        // A speed of 0 would mean a machine that stops; below a tenth is a failed measurement.
+        // A speed of 0 would mean that the machine stops; anything below a tenth is a failed
+        // measurement.
         let scaling = pick(&env.scaling, Origin::Machine).max(0.1);
         let ring = ring * slowdown(env.cpus, scaling, costs.workers)
             / slowdown(env.cpus, scaling, HANDOVER_WORKERS);
@@ -389,8 +394,8 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Ticks per packet of the path on the most loaded of `replicas` workers that run `stages`, at
-    /// the speed that workers had in the run of the costs.
+    /// Returns the ticks per packet entering the path on the busiest of `replicas` workers that run
+    /// `stages`, at the speed that workers had in the run that measured the costs.
     pub(crate) fn load(&self, stages: Range<usize>, replicas: u32) -> f64 {
         let work = self.before[stages.end] - self.before[stages.start];
         let ingress = match stages.start {
@@ -402,19 +407,20 @@ impl<'a> Terms<'a> {
             Some(next) => self.producer * next.reach,
         };
         let bursts = self.burst_step * (stages.len() + 2) as f64;
-        // A burst correction from noisy inputs may exceed the cost; no packet costs less than a
-        // tick.
+        // A burst correction derived from noisy inputs can exceed the cost; no packet costs less
+        // than a tick.
         (ingress + work + egress + bursts).max(1.0) * self.env.share(replicas)
     }
 
-    /// Packets per second when the most loaded worker has `load` ticks and `workers` workers run.
+    /// Returns the packets per second when the busiest worker has a load of `load` ticks and
+    /// `workers` workers run.
     pub(crate) fn rate(&self, load: f64, workers: usize) -> f64 {
         let slower = |workers| slowdown(self.env.cpus, self.scaling, workers);
         let ticks = load * slower(workers) / slower(self.costs.workers);
         self.env.ticks_per_s / ticks
     }
 
-    /// Packets per second of a mapping, and the segment that limits it.
+    /// Returns the packets per second of a mapping and the segment that limits it.
     fn throughput(&self, mapping: &Mapping) -> (f64, usize) {
         let load = |s: &Segment| self.load(s.stages.clone(), s.replicas);
         let loads = mapping.segments.iter().map(load).enumerate();
@@ -424,7 +430,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Slowdown when `workers` of `cpus` processors are busy rather than one.
+/// Returns the slowdown when `workers` of `cpus` processors are busy rather than one.
 fn slowdown(cpus: usize, scaling: f64, workers: usize) -> f64 {
     let others = cpus.saturating_sub(1);
     let busy = workers.saturating_sub(1).min(others);

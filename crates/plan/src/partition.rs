@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Optimal partition of a sequence of atoms into parts with replicas.
 //!
-//! A path is a sequence; a mapping cuts it into consecutive parts and gives each part some workers.
-//! The part with the largest load is the bottleneck. This finds the partition with the smallest
-//! maximum load for every number of workers.
+//! A path is a sequence; a mapping cuts it into consecutive parts and assigns workers to each part.
+//! The part with the largest load is the bottleneck. This module finds the partition with the
+//! smallest maximum load for every number of workers.
 //!
 //! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
 //! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and the prefix
@@ -15,9 +15,9 @@
 //!                  max(best(i, c - r), load(i..j, r))
 //! ```
 //!
-//! Exact, in O(atoms^2 x workers^2 / 4) calls of `load`. Among equal maxima the smaller sum of
-//! squared loads is preferred, which spreads the work of the other parts; this second rule is not
-//! exact, since a prefix is ranked before its successor is known.
+//! The result is exact and takes O(atoms^2 x workers^2 / 4) calls to `load`. Among equal maxima the
+//! smaller sum of squared loads is preferred, which spreads the work of the other parts; this
+//! tie-break is not exact, since a prefix is ranked before the part that follows it is known.
 
 use std::ops::Range;
 
@@ -42,8 +42,9 @@ impl Cell {
     }
 }
 
-/// For each number of workers from 1 to `workers` (index minus 1) the parts with the smallest
-/// maximum load, or `None` if that number cannot be used. `max_replicas` is at least 1.
+/// Returns for each number of workers from 1 to `workers` (at that index minus 1) the parts with
+/// the smallest maximum load, or `None` if that number cannot be used. `max_replicas` is at least
+/// 1.
 pub(crate) fn minimax(
     atoms: usize,
     workers: usize,
@@ -77,7 +78,7 @@ pub(crate) fn minimax(
     (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// Number of partitions of `atoms` with up to `workers` workers: the same recursion with a sum
+/// Counts the partitions of `atoms` with up to `workers` workers, by the same recursion with a sum
 /// instead of the minimum.
 pub(crate) fn count(
     atoms: usize,
@@ -99,7 +100,7 @@ pub(crate) fn count(
     ways[atoms].iter().sum()
 }
 
-/// The parts behind the cell for all atoms on `used` workers.
+/// Traces back the parts that led to the cell for all atoms on `used` workers.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut end = atoms;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interface between predictive models and the search.
 //!
-//! Two models predict. The formula ([`crate::model`]) is for processors on which the time of a
-//! worker's work does not depend on its neighbours; a simulator of chips (`linerate-cmt`) is for
-//! those whose strands share pipes. They differ in their settings, the possible changes and the
+//! There are two predictive models. The formula ([`crate::model`]) is for processors on which a
+//! worker's service time does not depend on its neighbours; a chip simulator (`linerate-cmt`) is
+//! for those whose strands share pipes. They differ in their settings, the possible changes and the
 //! reasons they can give. Everything else is shared: [`crate::search`].
 
 use linerate_path::model::Mapping;
@@ -18,16 +18,16 @@ use linerate_record::tune::RuledOut;
 pub struct Predicted<S, E> {
     /// The setting to run.
     pub setting: S,
-    /// Rate of a flow in kpps, without an interval: the search criterion.
+    /// Per-flow rate in kpps, without an interval: the search criterion.
     pub kpps: f64,
-    /// The model's data for explaining it.
+    /// The model's data that explains the prediction.
     pub evidence: E,
 }
 
 /// Prediction for a setting, with its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Rate of a flow in kpps.
+    /// Per-flow rate in kpps.
     pub kpps: Estimate,
     /// Speedup over the mapping as written, minus 1. Common factors cancel.
     pub gain: Estimate,
@@ -44,7 +44,7 @@ pub struct Changed<S> {
     pub setting: S,
 }
 
-/// A change whose setting was predicted.
+/// A change with the prediction for its setting.
 #[derive(Clone, Debug)]
 pub struct Candidate<S, E> {
     /// The change in words.
@@ -57,28 +57,28 @@ pub struct Candidate<S, E> {
 
 /// Predicts the rate of a packet path under a setting without running it.
 pub trait Predictor {
-    /// A mapping with the model's other parameters: bursts, or CPUs and neighbours.
+    /// A mapping with the model's other parameters: burst size, or CPUs and neighbours.
     type Setting: Clone;
-    /// Data of a prediction for explaining it.
+    /// Data that explains a prediction.
     type Evidence: Clone;
     /// Reason why a setting cannot be predicted.
     type Error;
 
-    /// The prediction of a setting, without an interval.
+    /// Returns the prediction for a setting, without an interval.
     ///
     /// # Errors
     /// The model does not support the setting.
     fn predict(&self, setting: Self::Setting) -> Result<PredictedBy<Self>, Self::Error>;
 
-    /// The prediction with its intervals: more expensive than [`Predictor::predict`], for few
-    /// settings.
+    /// Returns the prediction with its intervals: more expensive than [`Predictor::predict`], so
+    /// meant for few settings.
     ///
     /// # Errors
     /// As [`Predictor::predict`].
     fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
 }
 
-/// Prediction of a setting.
+/// Prediction for a setting.
 pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
 /// A change evaluated by a predictor.
@@ -112,21 +112,22 @@ pub struct Basis {
 
 /// A predictor that knows possible changes and can explain their effect.
 pub trait Planner: Predictor {
-    /// The model's name in the record.
+    /// Name of the model in the record.
     const MODEL: Model;
-    /// Method of its figures.
+    /// Method of the model's figures.
     const METHOD: &'static str;
-    /// Maximum number of consecutive changes to search: 1 if the changes of a setting are
+    /// Maximum number of consecutive changes to search: 1 if the changes to a setting are
     /// exhaustive.
     const STEPS: usize;
 
     /// The mapping as written.
     fn written(&self) -> &PredictedBy<Self>;
 
-    /// The changes of a setting worth predicting.
+    /// Returns the changes to a setting that are worth predicting.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
 
-    /// The predicted changes without those made redundant by a simpler one, highest rate first.
+    /// Returns the predicted changes, highest rate first, without those made redundant by a simpler
+    /// one.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         candidates
     }
@@ -136,7 +137,7 @@ pub trait Planner: Predictor {
         false
     }
 
-    /// A change outside the setting: other kernels.
+    /// Returns a change outside the setting: other kernels.
     fn beyond(&self) -> Option<Recommendation> {
         None
     }
@@ -144,34 +145,35 @@ pub trait Planner: Predictor {
     /// The setting as stored in the record.
     fn placement(&self, setting: &Self::Setting) -> Placement;
 
-    /// Reason why a change helps.
+    /// Returns the reason why a change helps.
     fn why(&self, change: &CandidateOf<Self>) -> String;
 
-    /// The measurement that would disprove a prediction.
+    /// Returns the measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
-    /// Candidate settings for sustaining line rate with the fewest CPUs: the best for each number
-    /// of CPUs. Empty if the changes include them.
+    /// Returns candidate settings for sustaining line rate with the fewest CPUs: the best for each
+    /// number of CPUs. Empty if the changes already include them.
     fn for_line(&self) -> Vec<Self::Setting> {
         Vec::new()
     }
 
-    /// Upper bounds that apply to the mapping as written or to one of these predictions.
+    /// Returns the upper bounds that apply to the mapping as written or to one of these
+    /// predictions.
     fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
         Vec::new()
     }
 
-    /// Bottleneck of the mapping as written.
+    /// Returns the bottleneck of the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 
-    /// Its workers, and its neighbours.
+    /// Returns the workers and neighbours of the mapping as written.
     fn workers(&self) -> Vec<PlannedWorker>;
 
-    /// Forbidden or unsupported changes, with reasons.
+    /// Returns forbidden or unsupported changes, with reasons.
     fn ruled_out(&self) -> Vec<RuledOut>;
 
-    /// Extent of the search; `best_kpps` is the highest rate found, `None` if only the mapping as
-    /// written was requested.
+    /// Returns the extent of the search; `best_kpps` is the highest rate found, `None` if only the
+    /// mapping as written was requested.
     fn extent(&self, best_kpps: Option<f64>) -> Search;
 
     /// Basis of the predictions.

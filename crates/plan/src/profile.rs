@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run report aggregated by segment instead of by worker.
 //!
-//! The report counts packets per worker; the model and the diagnosis need figures per packet of the
-//! *path*, including packets dropped on the way. This module only converts one into the other.
+//! The report counts packets per worker; the model and the diagnosis need figures per packet
+//! entering the *path*, including packets dropped on the way. This module only converts the former
+//! into the latter.
 
 use crate::sample::bounded;
 use linerate_path::model::{self, Mapping};
@@ -10,14 +11,14 @@ use linerate_record::figure::Figure;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// The workers that run the same stages.
+/// Workers that run the same stages.
 pub(crate) struct Segment<'a> {
-    /// In order of replica.
+    /// Workers in replica order.
     pub(crate) workers: Vec<&'a WorkerReport>,
-    /// Share of the packets for this segment that reached it: less than 1 only if a full ring
-    /// before it dropped some.
+    /// Share of the packets destined for this segment that reached it: less than 1 only if a full
+    /// ring before it dropped some.
     pub(crate) kept: f64,
-    /// Share of this segment's output dropped by the full ring after it.
+    /// Share of this segment's output dropped because the ring after it was full.
     pub(crate) dropped_behind: f64,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct Profile<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// Groups the workers; `None` when no packet entered the path.
+    /// Groups the workers by segment; `None` if no packet entered the path.
     pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
         let mut segments: Vec<Segment<'a>> = Vec::new();
         let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
@@ -55,18 +56,19 @@ impl<'a> Profile<'a> {
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
-    /// Share of the path's packets represented by `packets` in `segment`.
+    /// Returns the share of the path's packets that `packets` in `segment` represent.
     fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
         packets as f64 / segment.kept / self.entered
     }
 
-    /// Ticks of `worker` per packet of the path, with its interval.
+    /// Returns the ticks of `worker` per packet entering the path, with their interval.
     pub(crate) fn load(&self, segment: &Segment<'_>, worker: &WorkerReport) -> Option<Estimate> {
         let share = given(worker) / segment.kept / self.entered;
         Some(service_time(worker)?.scale(share))
     }
 
-    /// A stage over all its replicas, its parts scaled to the total (see [`closure`]).
+    /// Returns a stage's totals over all its replicas, with stage times scaled to each worker's
+    /// total (see [`closure`]).
     pub(crate) fn stage(&self, which: Which<'_>) -> Option<StageTotal> {
         let mut found = None;
         for segment in &self.segments {
@@ -95,16 +97,16 @@ impl<'a> Profile<'a> {
 /// Selects an entry in a worker's list of stages.
 #[derive(Clone, Copy)]
 pub(crate) enum Which<'n> {
-    /// The source, first on the workers of the first segment.
+    /// The source: the first entry on workers of the first segment.
     Source,
     /// The stage of this name.
     Named(&'n str),
-    /// The sink, last on the workers of the last segment.
+    /// The sink: the last entry on workers of the last segment.
     Sink,
 }
 
 impl Which<'_> {
-    /// The ends are distinguished by position from stages of the same name.
+    /// Source and sink are distinguished by position from stages with the same name.
     fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
         match self {
             Self::Source => stages.first().filter(|s| s.name == "source"),
@@ -114,11 +116,11 @@ impl Which<'_> {
     }
 }
 
-/// A stage over all its replicas.
+/// Totals of a stage over all its replicas.
 pub(crate) struct StageTotal {
-    /// Share of the packets of the path that reach the stage.
+    /// Share of the packets entering the path that reach the stage.
     pub(crate) reach: f64,
-    /// Ticks per packet of the path.
+    /// Ticks per packet entering the path.
     pub(crate) ticks: Estimate,
     /// Reason why the ticks of a replica with packets are unavailable.
     pub(crate) unreadable: Option<String>,
@@ -143,7 +145,7 @@ impl Segment<'_> {
     }
 }
 
-/// The mapping of a run without CPU pinning, and the names of its stages in order.
+/// Returns the mapping of a run, CPU pinning excluded, and the names of its stages in order.
 pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
     let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
     workers.sort_by_key(|worker| (worker.segment, worker.replica));
@@ -158,17 +160,18 @@ pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
     (Mapping { segments }, names)
 }
 
-/// The stages of a worker without its ends.
+/// Returns a worker's stages without its two ends.
 pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
     if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
 
-/// Input packets of a worker.
+/// Returns the number of input packets of a worker.
 pub fn given(worker: &WorkerReport) -> f64 {
     worker.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
-/// Ticks per input packet of the worker: its own figure, or the sum over its stages.
+/// Returns the ticks per input packet of the worker: the worker's own figure or, failing that, the
+/// sum over its stages.
 pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
     if let Ok(whole) = estimate(&worker.ticks_per_packet) {
         return Some(whole);
@@ -181,7 +184,8 @@ pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Ticks of a stage per input packet of its *worker*: a stage after a filter counts less.
+/// Returns the ticks of a stage per input packet of its *worker*, so a stage after a filter counts
+/// for less.
 pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);
@@ -190,9 +194,9 @@ pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<E
     Some(ticks.scale(stage.packets as f64 / given(worker)))
 }
 
-/// Factor that makes the times of a worker's stages add up to the worker's total. Each is a median
-/// over its own sampled windows, and medians do not add up exactly; throughput follows the total.
-/// The interval is that of the total.
+/// Returns the factor that makes a worker's stage times add up to the worker's total. Each stage
+/// time is a median over its own sampled windows, and medians do not add up exactly; throughput
+/// follows the total. The interval is that of the total.
 fn closure(worker: &WorkerReport) -> Estimate {
     let parts = worker.stages.iter().map(|s| Some(stage_time(worker, s)?.value));
     match (estimate(&worker.ticks_per_packet), parts.sum::<Option<f64>>()) {
@@ -201,10 +205,10 @@ fn closure(worker: &WorkerReport) -> Estimate {
     }
 }
 
-/// The number of a figure, or the reason why there is none. An unknown end gets the typical spread
-/// of clean windows ([`crate::sample`]), so that a figure of unknown spread never decides a close
-/// case.
+/// Returns a figure's number, or the reason why there is none. An unknown end is set from the
+/// typical spread of clean windows ([`crate::sample`]), so that a figure of unknown spread never
+/// decides a close case.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
-    let reason = || figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned());
+    let reason = || figure.reason.clone().unwrap_or_else(|| "not a number".to_owned());
     figure.estimate().map(bounded).ok_or_else(reason)
 }

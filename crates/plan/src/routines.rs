@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines of a `kernels` record that are faster than the selected one by enough to be named.
+//! Routines in a `kernels` record that are faster than the selected one by enough to be worth
+//! selecting by name.
 //!
 //! ```text
 //! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound
@@ -10,7 +11,7 @@
 //! peers     = routines of others that lead at all
 //! ```
 //!
-//! [`crate::kernels`] judges the calls of a path instead.
+//! For the calls of a path, see [`crate::kernels`].
 
 mod cases;
 
@@ -18,39 +19,41 @@ pub use cases::{Block, Load, Placement, Section, Series, Unit, blocks};
 
 use linerate_record::kernels::{Role, Row};
 
-/// Minimum lead worth naming a variant in a caller's code: a few percent vary with code placement.
+/// Minimum lead that justifies naming a variant in a caller's code: code placement alone accounts
+/// for a few percent.
 pub const WORTH_A_NAME: f64 = 1.05;
 
-/// Times closer than this are tied: medians are not more repeatable.
+/// Times closer than this are tied: medians are no more repeatable than that.
 pub const TIE: f64 = 1.01;
 
-/// A routine, the loads at which it is the fastest of its kind and ahead of the selected one, and
-/// its largest speed ratio.
+/// A routine, the loads at which it is the fastest of its kind and ahead of the selected routine,
+/// and its largest speed ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead<'a> {
     /// The routine.
     pub name: &'a str,
-    /// The sizes at which it leads.
+    /// The loads at which the routine leads.
     pub loads: Vec<Load>,
     /// The largest speed ratio.
     pub most: f64,
 }
 
-/// Variants of this build, except `selected`, that are worth naming. `None` if none was compared
-/// with a selected routine.
+/// Returns the variants in this build, except `selected`, that are worth selecting by name. `None`
+/// if no variant was compared with a selected routine.
 pub fn variants_ahead<'a>(block: &Block<'a>, selected: &str, unit: Unit) -> Option<Vec<Lead<'a>>> {
     let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
     leads(block, unit, &is_other, WORTH_A_NAME)
 }
 
-/// Routines of other projects that are faster than the selected one.
+/// Returns routines of other projects that are faster than the selected one.
 pub fn peers_ahead<'a>(block: &Block<'a>, unit: Unit) -> Vec<Lead<'a>> {
     let is_peer = |series: &Series| series.role == Role::Peer;
     leads(block, unit, &is_peer, 1.0).unwrap_or_default()
 }
 
-/// Routines of a kind whose lead exceeds `worth` with the whole interval, and exceeds a tie, by
-/// load. `None` if none was measured with a selected routine.
+/// Returns the routines of a kind that lead by more than `worth` over their whole interval and by
+/// more than a tie, with the loads. `None` if no such routine was measured together with a selected
+/// one.
 fn leads<'a>(
     block: &Block<'a>,
     unit: Unit,
@@ -87,10 +90,10 @@ struct Ahead {
     least: f64,
 }
 
-/// Speed of `row` relative to `selected`. From the shares of their bound where both are known:
-/// these
-/// are taken by round, so that clock changes affect both; otherwise from the times. The interval
-/// combines the worst ends, and is therefore conservative; without ends it has no lower bound.
+/// Returns the speed of `row` relative to `selected`. It is computed from their shares of the bound
+/// if both are known, since these are taken per round and clock changes affect both; otherwise from
+/// the times. The interval combines the worst ends and is therefore conservative; without ends it
+/// has no lower bound.
 fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
     let quotient = |(over, under): (f64, f64)| over / under;
     let times = unit.time(selected).zip(unit.time(row))?;

@@ -3,17 +3,17 @@
 
 use linerate_record::stats::Estimate;
 
-/// Half-width, relative to the value, of an interval whose end is unknown. Wider than the
+/// Half-width, relative to the value, for an interval with an unknown end. Wider than the
 /// repeatability of a service time in clean windows (2-3 %), so that a figure of unknown spread
-/// never decides between two close ones.
+/// never decides a close comparison.
 pub const UNKNOWN_SPREAD: f64 = 0.05;
 
-/// The value `z` standard deviations from an estimate, never below 0.
+/// Returns the value that is `z` standard deviations from an estimate, never below 0.
 ///
 /// Costs cannot be negative and err upwards, so the distribution is log-normal, with a separate
 /// scale on each side: its median is the value, and both ends of the interval are met exactly. If
-/// the interval reaches 0 or below there is no logarithm; then it is a normal distribution
-/// truncated at 0.
+/// the interval reaches 0 or below, the logarithm does not exist, and a normal distribution
+/// truncated at 0 is used instead.
 pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     let e = bounded(*e);
     let reach = z / half_width(e.confidence);
@@ -25,7 +25,7 @@ pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     (e.value + side * reach).max(0.0)
 }
 
-/// `e` with both ends finite and around the value.
+/// Returns `e` with both ends finite and the value between them.
 pub(crate) fn bounded(e: Estimate) -> Estimate {
     let spread = UNKNOWN_SPREAD * e.value.abs();
     let low = if e.low.is_finite() { e.low.min(e.value) } else { e.value - spread };
@@ -33,10 +33,12 @@ pub(crate) fn bounded(e: Estimate) -> Estimate {
     Estimate { low, high, ..e }
 }
 
-/// Half-width of the central interval of a standard normal variable with probability `confidence`.
+/// Returns the half-width of the central interval that contains a standard normal variable with
+/// probability `confidence`.
 ///
-/// Abramowitz and Stegun, formula 26.2.23: the error is below 4.5e-4. Confidence is kept within
-/// 0.5 and 0.999 so that a record with an odd one neither divides by 0 nor shrinks to a point.
+/// Abramowitz and Stegun, formula 26.2.23: the error is below 4.5e-4. Confidence is clamped to
+/// between 0.5 and 0.999, so that a record with an odd value neither causes a division by 0 nor
+/// shrinks the interval to a point.
 fn half_width(confidence: f64) -> f64 {
     let tail = (1.0 - confidence.clamp(0.5, 0.999)) / 2.0;
     let t = (-2.0 * tail.ln()).sqrt();

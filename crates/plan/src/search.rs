@@ -9,8 +9,8 @@
 //! recommended = single, and the chain of changes that led to best, the largest gain first
 //! ```
 //!
-//! The formula compares all mappings at once, so that one step is enough; the simulator proceeds
-//! from change to change. Every recommendation names the measurement that would disprove it.
+//! The formula compares all mappings at once, so one step is enough; the simulator proceeds change
+//! by change. Every recommendation names the measurement that would disprove it.
 
 use crate::predictor::{
     Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
@@ -24,7 +24,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted};
 use linerate_record::{Figure, Tier};
 
-/// Maximum number of recommendations: users do not try more.
+/// Maximum number of recommendations: users do not try more than that.
 const RECOMMENDED_MAX: usize = 8;
 
 /// Reason why a stage must run on one worker.
@@ -33,12 +33,12 @@ pub const ONE_STATE: &str = "has global state, so it must run on one worker";
 /// Path and machine of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The path, its mapping as written.
+    /// The path, with its mapping as written.
     pub path: &'a Path,
     /// The specification of each stage.
     pub specs: &'a [StageSpec],
-    /// Line rate of a flow in kpps; `None` without a line, or if packets arrive faster than they
-    /// can be processed.
+    /// Per-flow line rate in kpps; `None` without a line, or if packets arrive faster than they can
+    /// be processed.
     pub line_kpps: Option<f64>,
     /// Name of the machine.
     pub machine: &'a str,
@@ -81,7 +81,8 @@ pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanRep
     report(subject, planner, Vec::new(), planner.extent(None))
 }
 
-/// The changes of a setting worth examining: highest rate first, then fewest workers.
+/// Returns the changes to a setting that are worth examining: highest rate first, then fewest
+/// workers.
 fn candidates<P: Planner>(
     planner: &P,
     of: &PredictedBy<P>,
@@ -98,7 +99,7 @@ fn candidates<P: Planner>(
     Ok(planner.needed(candidates))
 }
 
-/// The changes to recommend, and the highest rate found.
+/// Returns the changes to recommend and the highest rate found.
 fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P::Error> {
     let written = planner.written();
     let is_worth_it =
@@ -120,13 +121,13 @@ fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P
         chain = Some(found);
     }
     let chain = chain.filter(|chain| single.iter().all(|change| change.name != chain.name));
-    // A place is kept for the chain where there may be one.
+    // One place is reserved for the chain where there may be one.
     single.truncate(RECOMMENDED_MAX - usize::from(P::STEPS > 1));
     single.extend(chain);
     Ok((single, best))
 }
 
-/// A setting as stored in the record, with its intervals.
+/// Returns a setting as stored in the record, with the intervals of its prediction.
 fn bounded<P: Planner>(
     planner: &P,
     predicted: &PredictedBy<P>,
@@ -134,8 +135,8 @@ fn bounded<P: Planner>(
     Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
 }
 
-/// The setting with the fewest workers, then the smallest burst, whose whole interval reaches the
-/// line; if none does, the one that comes closest.
+/// Returns the setting with the fewest workers, then the smallest burst, among those whose whole
+/// interval reaches line rate; if there is none, the one that comes closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,
@@ -156,10 +157,10 @@ fn line_hold<P: Planner>(
     let burst = placement.burst;
     let sentence = match holder {
         Some(_) => format!(
-            "{cpus}, the fewest whose whole interval reaches {line}: {mapping}, burst {burst}"
+            "{cpus}, the fewest whose entire interval reaches {line}: {mapping}, burst {burst}"
         ),
         None => format!(
-            "no mapping is predicted to sustain {line} with its whole interval; the best is \
+            "no mapping is predicted to sustain {line} over its entire interval; the best is \
              {mapping} on {cpus}, burst {burst}, with at least {low}"
         ),
     };
@@ -228,12 +229,12 @@ fn figure<P: Planner>(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, Tier::Model, P::METHOD)
 }
 
-/// The stages of a worker, by name.
+/// Lists the stages of a worker by name.
 pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
-/// A count, abbreviated if too long to read digit by digit.
+/// Formats a count, abbreviated if it is too long to read digit by digit.
 pub fn about(count: f64) -> String {
     if count < 1e6 { format!("{count:.0}") } else { format!("{count:.0e}").replace('e', " x 10^") }
 }

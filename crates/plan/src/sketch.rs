@@ -9,10 +9,11 @@
 //! `why`                   each thread a stage
 //! ```
 //!
-//! Threads with the same stages are replicas, and stages on several threads have no global state.
-//! Missing information is assumed and noted: [`text()`] writes both into a file for `plan`.
+//! Threads with the same stages are taken as replicas, and stages on several threads as having no
+//! global state. Missing information is assumed and noted: [`text()`] writes both into a file for
+//! `plan`.
 //!
-//! Left out: which stage follows which, where the record has no order; losses; the cost of rings.
+//! Left out: stage order, where the record has none; losses; ring costs.
 
 mod read;
 mod text;
@@ -22,7 +23,7 @@ pub use text::text;
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// Maximum number of parts: the cheapest stages beyond it are combined.
+/// Maximum number of parts; beyond it, the cheapest stages are combined.
 const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
 
 /// Name of the combined stage.
@@ -33,53 +34,54 @@ const REST: &str = "rest";
 pub struct Sketch {
     /// Source of the figures.
     pub from: String,
-    /// The stages, in the order of the record.
+    /// The stages, in the order in which the record has them.
     pub stages: Vec<Part>,
-    /// Threads with the same consecutive stages: number of stages and threads, in order.
+    /// Segments in order: the number of consecutive stages, and the number of threads that run
+    /// them.
     pub segments: Vec<(usize, u32)>,
     /// Measured packets per second; `None` if the record has no clock.
     pub packets_per_s: Option<f64>,
     /// Mean frame size in bytes, FCS included; `None` if sizes were not measured.
     pub frame_bytes: Option<f64>,
-    /// Assumptions, a sentence each.
+    /// Assumptions, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// A stage derived from a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Its name: letters, digits, `-` and `_`.
+    /// Stage name: letters, digits, `-` and `_`.
     pub name: String,
-    /// Nanoseconds per packet that reaches it.
+    /// Nanoseconds per packet that reaches the stage.
     pub ns: f64,
-    /// Share of the packets that reach it, above 0, at most 1.
+    /// Share of the packets that reach the stage, above 0 and at most 1.
     pub reach: f64,
-    /// Instructions per packet that reaches it, if counted.
+    /// Instructions per packet that reaches the stage, if counted.
     pub instructions: Option<f64>,
-    /// Threads observed in it.
+    /// Number of threads observed in the stage.
     pub threads: u32,
 }
 
 impl Part {
-    /// Nanoseconds per packet of the path.
+    /// Returns nanoseconds per packet entering the path.
     fn of_path_ns(&self) -> f64 {
         self.ns * self.reach
     }
 }
 
 impl Sketch {
-    /// Nanoseconds per packet over all workers.
+    /// Returns nanoseconds per packet over all workers.
     pub fn ns_per_packet(&self) -> f64 {
         self.stages.iter().map(Part::of_path_ns).sum()
     }
 
-    /// Instructions per packet over all workers, if every stage has them.
+    /// Returns instructions per packet over all workers, if known for every stage.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let each = self.stages.iter().map(|stage| Some(stage.instructions? * stage.reach));
         each.sum()
     }
 
-    /// Capacity of its busiest workers in packets per second.
+    /// Returns the capacity of the sketch's busiest workers in packets per second.
     pub fn capacity_per_s(&self) -> f64 {
         let mut rest = self.stages.iter();
         let busiest_ns = self.segments.iter().map(|(stages, replicas)| {
@@ -89,7 +91,7 @@ impl Sketch {
         1e9 / busiest_ns.fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    /// Limits the number of stages: the cheapest are combined into one at the end.
+    /// Limits the number of stages by combining the cheapest into one at the end.
     fn shortened(mut self) -> Self {
         if self.stages.len() <= STAGES_MAX {
             return self;
@@ -119,21 +121,21 @@ impl Sketch {
     }
 }
 
-/// Values missing in the record that the user may give.
+/// Values missing from the record that the user may supply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Its tick rate in GHz.
+    /// Tick rate of the record in GHz.
     pub clock_ghz: Option<f64>,
     /// Packets handled during the measurement.
     pub packets: Option<f64>,
 }
 
-/// Reason why a record gives no sketch.
+/// Reason why no sketch can be derived from a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSketch {
-    /// It is of a run or tune: the file of its path has the stages.
+    /// The record is of a run or tune: its path file has the stages.
     HasPath,
-    /// It does not measure a packet path.
+    /// The record does not measure a packet path.
     OtherKind,
     /// The number of packets is unknown.
     Packets {
@@ -142,9 +144,9 @@ pub enum NoSketch {
     },
     /// Times are in ticks of unknown length.
     Clock,
-    /// No part of it has a time.
+    /// No part of the record has a time.
     Times {
-        /// Reason, in the words of the record.
+        /// The reason as given in the record.
         reason: String,
     },
 }
@@ -152,7 +154,7 @@ pub enum NoSketch {
 impl fmt::Display for NoSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HasPath => f.write_str("a record of run: name its path file as well"),
+            Self::HasPath => f.write_str("a record of run also needs its path file"),
             Self::OtherKind => f.write_str(
                 "the record has no packet costs; use one of run, tune, regions, import or why",
             ),
@@ -160,26 +162,26 @@ impl fmt::Display for NoSketch {
                 write!(f, "the number of packets is unknown: {remedy}")
             }
             Self::Clock => f.write_str(
-                "it counts ticks of unknown length: give --clock GHZ, or import it with --clock or \
-                 --machine",
+                "the record counts ticks of unknown length: give --clock GHZ, or import it with \
+                 --clock or --machine",
             ),
-            Self::Times { reason } => write!(f, "no part of the record has a time ({reason})"),
+            Self::Times { reason } => write!(f, "nothing in the record is timed ({reason})"),
         }
     }
 }
 
 impl std::error::Error for NoSketch {}
 
-/// The packet path in a record; `file` names it.
+/// Derives the packet path from a record; `file` names the record.
 ///
 /// # Errors
-/// Missing values of the record.
+/// Values are missing from the record.
 pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.or(record.provenance.ticks_per_s.map(|rate| rate / 1e9));
     let here = Known { clock_ghz, ..known };
     let sketch = match &record.body {
         Body::Regions(report) => read::regions(report, file, here),
-        // Of ticks that another machine counted only its own clock says how long they are.
+        // The length of ticks counted on another machine is known only from that machine's clock.
         Body::Strands(report) => read::strands(report, file, known),
         Body::Why(report) => read::why(report, file),
         Body::Run(_) | Body::Tune(_) => Err(NoSketch::HasPath),

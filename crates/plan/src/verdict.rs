@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Choice among the measured mappings, and the errors of the predictions.
+//! Choice among the measured mappings.
 //!
 //! ```text
 //! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
@@ -14,11 +14,11 @@
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
-/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % due to code
-/// and buffer placement; smaller gains are not a property of the mapping.
+/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % because of
+/// code and buffer placement; smaller gains are not attributable to the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
-/// Maximum loss in the median at which a simpler mapping counts as equally good: with few rounds,
+/// Maximum median loss at which a simpler mapping counts as equally good: with few rounds,
 /// intervals overlap even where a simpler mapping is really slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
@@ -31,11 +31,11 @@ pub struct Contender<'a> {
     pub burst: u32,
     /// Thousand packets per second in each round; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
-    /// Whether its latency is within the limit; true without a limit.
+    /// Whether the candidate's latency is within the limit; true without a limit.
     pub is_prompt: bool,
 }
 
-/// Reference of a contender.
+/// What contenders are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline<'a> {
     /// As for [`Contender`].
@@ -50,14 +50,14 @@ pub struct Baseline<'a> {
 pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
-    /// Speed-up over the baseline of each candidate; `None` without a common round. With fewer
-    /// than 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
+    /// Speed-up of each candidate over the baseline; `None` without a common round. With fewer than
+    /// 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
     pub speedups: Vec<Option<Estimate>>,
 }
 
 /// Chooses among candidates that ran in the same rounds as the baseline: entry `i` of each list of
 /// rates is round `i`. Rounds in which either rate is missing or 0 are left out of a comparison.
-/// Among equals the one with the fewest workers is taken, then the fewest segments, then the
+/// Among equals it takes the one with the fewest workers, then the fewest segments, then the
 /// smallest burst.
 pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     let speedups: Vec<Option<Estimate>> =
@@ -86,7 +86,7 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     Verdict { chosen, speedups }
 }
 
-/// `above` over `under` in the rounds with both.
+/// Returns the ratio of `above` to `under` over the rounds that have both.
 fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
     let both = under.iter().zip(above).filter_map(|(u, a)| Some(((*u)?, (*a)?)));
     let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
@@ -111,7 +111,7 @@ mod tests {
         Baseline { kpps, is_prompt: true }
     }
 
-    /// Rounds with a common drift: medians overlap although every round is clear.
+    /// Rounds with a common drift: medians overlap although the result of every round is clear.
     fn rounds(level: f64) -> Vec<Option<f64>> {
         [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
     }
@@ -134,7 +134,7 @@ mod tests {
             let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &kpps)]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
-        // One round in six without a gain: the interval reaches down to it.
+        // One round in six shows no gain: the interval extends down to it.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
         let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &once)]);
@@ -174,7 +174,7 @@ mod tests {
         let contenders = bursts.map(|burst| Contender { burst, ..contender(&two, &kpps) });
         let base = rounds(100.0);
         assert_eq!(choose(baseline(&base), &contenders).chosen, Some(1));
-        // What is faster for certain is taken with its burst.
+        // A clearly faster candidate is chosen even with a larger burst.
         let faster = rounds(240.0);
         let large = Contender { burst: 256, ..contender(&two, &faster) };
         assert_eq!(choose(baseline(&base), &[large, contenders[1]]).chosen, Some(0));

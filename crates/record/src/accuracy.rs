@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A check of the accuracy suite: a figure, the limit it is held to, and the verdict.
+//! A check in the accuracy suite: a figure, the limit it is held to, and the verdict.
 //!
 //! Programs print one line per check, and `cargo xtask accuracy` reads them:
 //!
@@ -13,7 +13,7 @@
 use crate::stats::coverage::least_hits;
 use std::fmt;
 
-/// Probability that software which meets its stated share fails the check.
+/// Probability that software fails the check although it meets its stated share.
 pub const MISS: f64 = 0.01;
 
 const PREFIX: &str = "accuracy: ";
@@ -25,14 +25,14 @@ pub enum Verdict {
     Ok,
     /// Beyond it.
     Fail,
-    /// It could not be measured here.
+    /// The figure could not be measured here.
     Skip,
 }
 
 /// A figure and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Without spaces; parts separated by dots.
+    /// Name without spaces, its parts separated by dots.
     pub name: String,
     /// The figure; NaN if there is none.
     pub value: f64,
@@ -47,8 +47,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Compares `hits` of `trials` with a stated share minus the sampling error of that many
-    /// trials: if the statement holds, fewer hits than the limit have a probability of [`MISS`].
+    /// Compares `hits` out of `trials` with a stated share minus the sampling error of that many
+    /// trials: if the statement holds, the probability of fewer hits than the limit is [`MISS`].
     pub fn share(name: &str, hits: u64, trials: u64, stated: f64, why: &str) -> Self {
         let limit = least_hits(trials, stated, MISS);
         let of_all = |hits: u64| hits as f64 / trials as f64;
@@ -76,10 +76,11 @@ impl Check {
         Self { name: name.to_owned(), value, n, limit, verdict, why: why.to_owned() }
     }
 
-    /// Parses a line. `None` for a line that is not a check; an error describes a malformed check.
+    /// Parses a line. Returns `None` for a line that is not a check; an error describes a malformed
+    /// check.
     pub fn parse(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix(PREFIX)?;
-        Some(fields(rest).ok_or_else(|| format!("not a line of a check: `{line}`")))
+        Some(fields(rest).ok_or_else(|| format!("invalid check line: `{line}`")))
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct AnswersReport {
     /// The record that was queried.
     pub of: String,
-    /// Its kind: `run`, `workers`, ...
+    /// Kind of that record: `run`, `workers`, ...
     pub kind_of: String,
     /// The answers, in the order of the questions.
     pub answers: Vec<Answer>,
@@ -20,19 +20,19 @@ pub struct AnswersReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// The question as a word.
+    /// Keyword of the question.
     pub id: String,
     /// The question.
     pub question: String,
     /// Whether it could be answered.
     pub verdict: AnswerVerdict,
-    /// The answer, or why there is none.
+    /// The answer, or the reason why there is none.
     pub sentence: String,
-    /// The figures it rests on.
+    /// The figures on which the answer is based.
     pub evidence: Vec<Evidence>,
-    /// Suggested actions, in the order to try them; empty if there are none.
+    /// Suggested actions, in the order in which to try them; empty if there are none.
     pub advice: Vec<String>,
-    /// The command that measures what is missing, or that checks the answer; `null` if there is
+    /// The command that takes the missing measurement or checks the answer; `null` if there is
     /// none.
     pub next: Option<String>,
 }
@@ -44,14 +44,14 @@ pub struct Answer {
 pub enum AnswerVerdict {
     /// The record answers it.
     Answered,
-    /// It does not apply: the premise of the question is false.
+    /// The question does not apply: its premise is false.
     DoesNotArise,
     /// A required measurement is missing.
     CannotTell,
 }
 
 impl AnswerVerdict {
-    /// The verdict in words.
+    /// Returns the verdict in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -67,7 +67,7 @@ impl fmt::Display for AnswerVerdict {
     }
 }
 
-/// A figure that an answer rests on.
+/// A figure on which an answer is based.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
@@ -78,6 +78,6 @@ pub struct Evidence {
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// Its source: a tier, or a document.
+    /// Source of the figure: a tier or a document.
     pub source: String,
 }

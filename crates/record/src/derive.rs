@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values derived from a body: figures for people, lists for scripts, and warnings.
 //!
-//! Pure functions of the body and its provenance. They are not part of the record: its JSON
+//! They are pure functions of the body and its provenance, and not part of the record: its JSON
 //! contains the values computed when it was written, and the reader checks that they match.
 
 mod answers;
@@ -29,28 +29,28 @@ use crate::warning::Warning;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bare values of a body by name, for scripts: lists of its parts.
+/// Bare values from a body by name, for scripts: lists of its parts.
 pub type Lists = BTreeMap<&'static str, Value>;
 
 /// Share of preempted windows above which figures are in doubt: at one window in ten the CPU is
 /// visibly shared, and intervals are 5 % wider than on an idle machine.
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
-/// Share of CPU time used by other programs above which they disturb a measurement; the lower bound
-/// of the observed share must exceed it.
+/// Share of CPU time used by other programs above which they disturb a measurement; the lower end
+/// of the observed share's interval must exceed it.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
-/// A body with derived figures, lists and warnings.
+/// A body from which figures, lists and warnings are derived.
 pub trait Derive {
-    /// The figures people quote, by name.
+    /// Returns the figures people quote, by name.
     fn figures(&self) -> Figures;
 
-    /// Values for scripts in addition to the bare figures.
+    /// Returns values for scripts in addition to the bare figures.
     fn lists(&self) -> Lists {
         Lists::new()
     }
 
-    /// Reasons to doubt the figures.
+    /// Returns reasons to doubt the figures.
     fn warnings(&self, _provenance: &Provenance) -> Vec<Warning> {
         Vec::new()
     }
@@ -81,7 +81,7 @@ fn named<const N: usize>(figures: [(&str, Figure); N]) -> Figures {
     figures.map(|(name, figure)| (name.to_owned(), figure)).into()
 }
 
-/// Normalizes a name for use in a figure's name: `L1 dTLB` becomes `l1_dtlb`.
+/// Normalizes a name for use as part of a figure's name: `L1 dTLB` becomes `l1_dtlb`.
 fn word(name: &str) -> String {
     name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }

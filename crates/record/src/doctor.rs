@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of `linerate doctor`: what this machine can measure, and what unlocks the rest.
+//! Result of `linerate doctor`: what this machine can measure, and what would enable the rest.
 
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
 
-/// Name of the observation with the number of hardware events that count at the same time.
+/// Name of the observation that reports how many hardware events can be counted at the same time.
 pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 
-/// Evidence tiers and capabilities of this machine.
+/// Evidence tiers and capabilities available on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
@@ -25,15 +25,15 @@ pub struct DoctorReport {
 pub struct TierState {
     /// Evidence tier.
     pub tier: Tier,
-    /// Method of its counts, if not the usual one: `registers`; `null` otherwise.
+    /// How the tier counts, if not in the usual way: `registers`; `null` otherwise.
     pub way: Option<String>,
-    /// Whether it works here and now.
+    /// Whether the tier works here and now.
     pub works: bool,
-    /// Its capabilities here, or the reason why it does not work, in a sentence.
+    /// The tier's capabilities here, or the reason why it does not work, in a sentence.
     pub sentence: String,
     /// Cause of failure, as a keyword for scripts: `no_virtual_pmu`, ...; `null` if it works.
     pub cause: Option<String>,
-    /// The command that would change it; `null` if it works or no command helps.
+    /// The command that would make the tier work; `null` if it works or no command helps.
     pub fix: Option<String>,
 }
 
@@ -46,9 +46,9 @@ pub enum Section {
     Processor,
     /// Cores, hardware threads, nodes, caches.
     Topology,
-    /// Counters and the tools that replace them.
+    /// Counters and their substitutes.
     Counters,
-    /// Requirements of a data plane on the system.
+    /// What a data plane requires of the system.
     DataPlane,
     /// Access to running programs.
     Programs,
@@ -81,16 +81,16 @@ pub struct Observation {
     pub name: String,
     /// Its severity.
     pub verdict: Verdict,
-    /// The value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
+    /// Value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
     pub value: Option<String>,
-    /// Its meaning, in a sentence.
+    /// What the value means, in a sentence.
     pub sentence: String,
-    /// The command that would change it; `null` if no change is needed or no command helps.
+    /// The command that would change the value; `null` if no change is needed or no command helps.
     pub fix: Option<String>,
 }
 
 impl Section {
-    /// A fact about this part; nothing is wrong.
+    /// Reports a fact about this part; nothing is wrong.
     pub fn fact(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Fact, Some(value.into()), sentence, None)
     }
@@ -100,7 +100,7 @@ impl Section {
         self.observed(name, Verdict::Good, Some(value.into()), sentence, None)
     }
 
-    /// Something that costs accuracy or speed, and the command that would change it.
+    /// Reports something that costs accuracy or speed, and the command that would change it.
     pub fn advice(
         self,
         name: &str,
@@ -111,7 +111,7 @@ impl Section {
         self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
     }
 
-    /// A missing prerequisite, and the command that provides it.
+    /// Reports a missing prerequisite, and the command that provides it.
     pub fn missing(
         self,
         name: &str,
@@ -122,7 +122,7 @@ impl Section {
         self.observed(name, Verdict::Missing, Some(value.into()), sentence, fix)
     }
 
-    /// Something that could not be read, and why.
+    /// Reports something that could not be read, and why.
     pub fn unknown(self, name: &str, sentence: &str) -> Observation {
         self.observed(name, Verdict::Unknown, None, sentence, None)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A complete record and its JSON: written, read back, and rejected with a reason.
+//! A complete record and its JSON: writing it, reading it back, and rejecting it with a reason.
 //!
-//! A record is its provenance and its body; figures, summary and warnings are derived from these.
-//! In JSON the fields of the body are at the same level as those of the envelope, `kind` identifies
-//! them, and derived values are included for scripts: every complete figure under `figures`, its
-//! bare value under `summary`, together with bare values of the lists of the body. The reader
-//! derives all of them again and rejects a record in which they differ.
+//! A record consists of its provenance and its body; figures, summary and warnings are derived from
+//! these. In JSON, the fields of the body are at the same level as those of the envelope, `kind`
+//! says which body they belong to, and derived values are included for scripts: every complete
+//! figure under `figures`, and its bare value under `summary`, together with bare values from the
+//! body's lists. The reader derives all of them again and rejects a record in which they differ.
 
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
@@ -31,7 +31,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Value of `schema` in every record.
+/// Value of the `schema` field in every record.
 const SCHEMA: &str = "linerate-record";
 /// Records of 1.x are upgraded; other major versions are rejected; unknown fields of newer minor
 /// versions are ignored.
@@ -54,15 +54,15 @@ pub struct Record {
 pub enum Body {
     /// `linerate run`: one mapping, as given.
     Run(Box<RunReport>),
-    /// `linerate tune`: a mapping measured, explained and replaced.
+    /// `linerate tune`: a mapping, measured, explained and replaced.
     Tune(Box<TuneReport>),
     /// `linerate kernels`: checksum, copy, copy+checksum and fill, with their bounds.
     Kernels(Box<KernelsReport>),
-    /// `linerate stat`: counters of a command, a process or processors.
+    /// `linerate stat`: counters for a command, a process or processors.
     Stat(Box<StatReport>),
     /// `linerate doctor`: what this machine can measure, and what unlocks the rest.
     Doctor(Box<DoctorReport>),
-    /// A program about its own regions, through `liblinerate_regions`.
+    /// A program's measurements of its own regions, through `liblinerate_regions`.
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy as seen by loads.
     Memory(Box<MemoryReport>),
@@ -74,11 +74,11 @@ pub enum Body {
     Answers(Box<AnswersReport>),
     /// `linerate plan`: predictions for a mapping, and recommended changes.
     Plan(Box<PlanReport>),
-    /// TCP stacks under patterns of traffic, with every set of routines.
+    /// TCP stacks under traffic patterns, with every set of routines.
     Tcp(Box<TcpReport>),
     /// `linerate why`: bottleneck of a running program.
     Why(Box<WhyReport>),
-    /// `linerate profile`: in which functions a program spends its time on a CPU.
+    /// `linerate profile`: the functions in which a program spends its on-CPU time.
     Profile(Box<ProfileReport>),
 }
 
@@ -89,11 +89,11 @@ pub enum Body {
 enum Bare<'a> {
     /// The value of a figure.
     Figure(&'a Scalar),
-    /// Values of the body, by name, or a list of such.
+    /// Values from the body, by name, or a list of these.
     Body(Value),
 }
 
-/// A record of linerate: the measurements, with the context needed to interpret them.
+/// A linerate record: the measurements, with the context needed to interpret them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(title = "linerate record"))]
@@ -106,10 +106,10 @@ struct Wire<'a> {
     version: String,
     /// Origin of the record.
     provenance: &'a Provenance,
-    /// The value of each figure under the same name: for scripts. A `memory` record has `levels`,
-    /// `tlb`, `pages`, `noise`, `timer` and `os_view` in addition; one of strands has `strands`,
-    /// one of answers has `answers`, one of `why` has `threads`, `cpus`, `findings` and `ledger`,
-    /// one of `profile` has `functions` and `classes`.
+    /// The value of each figure under the same name, for scripts. A `memory` record also has
+    /// `levels`, `tlb`, `pages`, `noise`, `timer` and `os_view`; a record of strands has `strands`,
+    /// a record of answers `answers`, a `why` record `threads`, `cpus`, `findings` and `ledger`,
+    /// and a `profile` record `functions` and `classes`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
     figures: &'a BTreeMap<String, Figure>,
@@ -119,7 +119,7 @@ struct Wire<'a> {
     body: &'a Body,
 }
 
-/// The part of a record that is the same for every kind.
+/// The part of a record that all kinds have in common.
 #[derive(Deserialize)]
 struct Envelope {
     provenance: Provenance,
@@ -134,7 +134,7 @@ struct Stated {
 }
 
 impl Record {
-    /// The figures people quote, by name; names are those of `summary`.
+    /// Returns the figures people quote, by name; the names are those used in `summary`.
     pub fn figures(&self) -> Figures {
         self.body.derive().figures()
     }
@@ -144,7 +144,7 @@ impl Record {
         self.body.derive().warnings(&self.provenance)
     }
 
-    /// Bare values for scripts, by name: those of the figures, and lists of the body.
+    /// Returns bare values for scripts, by name: those of the figures, and lists from the body.
     pub fn summary(&self) -> BTreeMap<String, Value> {
         let figures = self.figures();
         let figures = figures.iter().map(|(name, figure)| (name.clone(), bare(figure)));
@@ -152,15 +152,15 @@ impl Record {
         figures.chain(lists.map(|(name, list)| (name.to_owned(), list))).collect()
     }
 
-    /// The record as indented JSON, ending in a newline.
+    /// Returns the record as indented JSON, ending in a newline.
     ///
     /// # Errors
-    /// [`WriteError`] when a number that must be there is infinite or not a number.
+    /// [`WriteError`] if a required number is infinite or NaN.
     pub fn to_json_pretty(&self) -> Result<String, WriteError> {
         self.to_json(serde_json::ser::PrettyFormatter::new())
     }
 
-    /// The record as one line of JSON, ending in a newline.
+    /// Returns the record as one line of JSON, ending in a newline.
     ///
     /// # Errors
     /// As [`Self::to_json_pretty`].
@@ -199,7 +199,7 @@ impl Record {
         match upgrade::to_current(json, MAJOR) {
             (json, None) => Self::from_current(&json, false),
             (json, Some(version)) => Self::from_current(&json, true).map_err(|error| match error {
-                // Positions are those of the upgraded text, which the user does not have.
+                // The positions refer to the upgraded text, which the user does not have.
                 ReadError::Field { field, message, .. } => {
                     ReadError::NotUpgraded { version, field, message }
                 }
@@ -208,8 +208,8 @@ impl Record {
         }
     }
 
-    /// Reads a record with current field names. Differences between derived values of an earlier
-    /// version and those of this one are accepted.
+    /// Reads a record with current field names. Derived values of an earlier version may differ
+    /// from those of this version.
     fn from_current(json: &str, is_upgraded: bool) -> Result<Self, ReadError> {
         let Head { minor, kind } = check_head(json)?;
         let Envelope { provenance } = read(json)?;
@@ -246,7 +246,7 @@ struct Head {
     kind: String,
 }
 
-/// Checks that this is a record of a supported version.
+/// Checks that the text is a record of a supported version.
 fn check_head(json: &str) -> Result<Head, ReadError> {
     let value: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
     let no_record = |found: &str| ReadError::NotARecord { found: found.to_owned() };
@@ -256,7 +256,7 @@ fn check_head(json: &str) -> Result<Head, ReadError> {
         None => Err(no_record(&format!("`{field}` is missing"))),
     };
     if !value.is_object() {
-        return Err(no_record("it is not an object"));
+        return Err(no_record("not a JSON object"));
     }
     let schema = text("schema")?;
     if schema != SCHEMA {
@@ -275,8 +275,8 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Reads the fields of `T` and ignores the others. Parses the text again, because only the text has
-/// the position of an invalid field.
+/// Reads the fields of `T` and ignores the others. Parses the text again, because the position of
+/// an invalid field is known only from the text.
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -300,8 +300,8 @@ impl Stated {
         Ok(())
     }
 
-    /// Checks that the record is consistent in itself: derived values of another minor version
-    /// cannot be recomputed here.
+    /// Checks that the record is self-consistent: derived values of another minor version cannot be
+    /// recomputed here.
     fn check_alone(&self) -> Result<(), ReadError> {
         let agrees = |(name, figure): (&String, &Figure)| {
             self.summary.get(name).and_then(as_scalar).as_ref() == Some(&figure.value)
@@ -317,7 +317,7 @@ fn changed(part: &str, name: &str) -> Result<(), ReadError> {
     Err(ReadError::Changed { field: format!("{part}.{name}") })
 }
 
-/// The first name that is missing from one map or has different values.
+/// Returns the first name that is missing from one map or has different values.
 fn differing<T: PartialEq>(a: &BTreeMap<String, T>, b: &BTreeMap<String, T>) -> Option<String> {
     a.keys().chain(b.keys()).find(|name| a.get(*name) != b.get(*name)).cloned()
 }
@@ -326,7 +326,7 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
     Scalar::deserialize(value).ok()
 }
 
-/// The message of `error` without its trailing position.
+/// Returns the message of `error` without its trailing position.
 fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rfind(" at line ") {
@@ -335,7 +335,7 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// Error for a record that cannot be written: a required number was computed wrongly.
+/// Error for a record that cannot be written because a required number was computed incorrectly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
     /// The field, as a path: `workers[0].stages[2].kpps`.
@@ -353,7 +353,7 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Error for a text that is not a readable record. Lines and columns count from 1.
+/// Error for text that is not a readable record. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// The text is truncated.
@@ -372,7 +372,7 @@ pub enum ReadError {
         /// The error there.
         message: String,
     },
-    /// JSON, but not a record.
+    /// The text is JSON, but not a record.
     NotARecord {
         /// The unexpected content.
         found: String,
@@ -429,8 +429,8 @@ impl fmt::Display for ReadError {
         match self {
             Self::Truncated { line, column } => write!(
                 f,
-                "the record is truncated at line {line}, column {column}; copy it again, or create \
-                 it again with --record"
+                "the record is truncated at line {line}, column {column}; copy it again, or \
+                 recreate it with --record"
             ),
             Self::Syntax { line, column, message } => {
                 write!(f, "line {line}, column {column}: not JSON: {message}")
@@ -440,7 +440,7 @@ impl fmt::Display for ReadError {
             }
             Self::OtherVersion { version } => write!(
                 f,
-                "the record has version {version} and this linerate reads {MAJOR}.x and 1.x; read \
+                "the record has version {version}, but this linerate reads {MAJOR}.x and 1.x; read \
                  it with the version named in its `provenance.program`"
             ),
             Self::NotUpgraded { version, field, message } => write!(
@@ -450,7 +450,7 @@ impl fmt::Display for ReadError {
                  `provenance.program`"
             ),
             Self::UnknownKind { kind } => {
-                write!(f, "unknown kind of record `{kind}`; a newer linerate can read it")
+                write!(f, "unknown kind of record `{kind}`; a newer linerate may read it")
             }
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")
@@ -466,8 +466,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The published JSON Schema (draft 2020-12) of records in the current version, ending in a
-/// newline.
+/// Returns the published JSON Schema (draft 2020-12) for records of the current version, ending in
+/// a newline.
 #[cfg(feature = "schema")]
 pub fn schema_json() -> String {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();

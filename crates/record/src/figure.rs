@@ -23,7 +23,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// Its keyword in JSON and on command lines.
+    /// Returns the tier's keyword in JSON and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hw => "hw",
@@ -51,7 +51,7 @@ pub enum Scalar {
     Absent,
 }
 
-/// A value with everything needed to judge it.
+/// A value with everything needed to assess it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
@@ -59,11 +59,11 @@ pub struct Figure {
     pub value: Scalar,
     /// The unit, as printed: `kpps`, `ticks/packet`, `ratio`, `text`, ...
     pub unit: String,
-    /// Number of samples behind the value.
+    /// Number of samples from which the value was computed.
     pub n: u64,
-    /// Lower end of the interval, in `unit`; `null` when no interval could be given.
+    /// Lower end of the interval, in `unit`; `null` if no interval could be given.
     pub low: Option<f64>,
-    /// Upper end of the interval, in `unit`; `null` when no interval could be given.
+    /// Upper end of the interval, in `unit`; `null` if no interval could be given.
     pub high: Option<f64>,
     /// Nominal coverage of the interval, 0 to 1.
     pub confidence: Option<f64>,
@@ -76,7 +76,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A number with its interval at `confidence`.
+    /// Makes a figure from a number with its interval at `confidence`.
     pub fn number(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Self {
         if !estimate.value.is_finite() {
             return Self::absent(unit, tier, method, "the estimate is not a finite number");
@@ -95,7 +95,7 @@ impl Figure {
         }
     }
 
-    /// A number that is exact, or whose spread is unknown: no interval.
+    /// Makes a figure from a number that is exact, or whose spread is unknown: it has no interval.
     pub fn exact(unit: &str, value: f64, tier: Tier, method: &str) -> Self {
         if !value.is_finite() {
             return Self::absent(unit, tier, method, "not a finite number");
@@ -128,7 +128,7 @@ impl Figure {
         }
     }
 
-    /// An unavailable figure, with the reason.
+    /// Makes an unavailable figure, with the reason.
     pub fn absent(unit: &str, tier: Tier, method: &str, reason: &str) -> Self {
         Self {
             value: Scalar::Absent,
@@ -143,7 +143,7 @@ impl Figure {
         }
     }
 
-    /// The value as a number, if it is one.
+    /// Returns the value as a number, if it is one.
     pub fn as_number(&self) -> Option<f64> {
         match self.value {
             Scalar::Number(x) => Some(x),
@@ -151,17 +151,19 @@ impl Figure {
         }
     }
 
-    /// The number as an estimate ([`Estimate::of_ends`]); `None` without a number.
+    /// Returns the number as an estimate ([`Estimate::of_ends`]); `None` if the value is not a
+    /// number.
     pub fn estimate(&self) -> Option<Estimate> {
         let estimate = Estimate::of_ends(self.as_number()?, self.low, self.high, self.n);
         Some(Estimate { confidence: self.confidence.unwrap_or(estimate.confidence), ..estimate })
     }
 
-    /// The figure and its interval multiplied by `factor`, which is not negative, in another unit.
+    /// Returns the figure and its interval multiplied by the non-negative `factor`, in another
+    /// unit.
     #[must_use]
     pub fn scaled(&self, factor: f64, unit: &str, method: &str) -> Self {
         if self.as_number().is_none() {
-            let reason = self.reason.as_deref().unwrap_or("it is not a number");
+            let reason = self.reason.as_deref().unwrap_or("not a number");
             return Self::absent(unit, self.tier, method, reason);
         }
         let scaled = |x: Option<f64>| x.map(|x| x * factor);
@@ -176,7 +178,7 @@ impl Figure {
     }
 }
 
-/// The bare value, as in `summary`.
+/// Returns the bare value, as in `summary`.
 pub(crate) fn bare(figure: &Figure) -> serde_json::Value {
     serde_json::to_value(&figure.value).unwrap_or(serde_json::Value::Null)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conclusions from a profile: the bottleneck of the path, and the best kernels for its calls.
+//! Conclusions from a profile: the path's bottleneck, and the best kernels for its calls.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// Limit of a path.
+/// What limits a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// A worker is busy all of its running time: its stages are the bottleneck.
+    /// A worker is busy for all of its running time: its stages are the bottleneck.
     Processing,
     /// All workers wait for packets: the source or the line sets the rate.
     Offered,
@@ -27,33 +27,33 @@ pub struct Finding {
     pub bottleneck: Option<String>,
     /// The worker it runs on.
     pub worker: Option<String>,
-    /// One sentence with the figures behind it.
+    /// The finding in one sentence, with supporting figures.
     pub sentence: String,
 }
 
-/// Best kernels for the calls that a run makes.
+/// Best kernels for the calls made in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAdvice {
-    /// The kernels in use, as in `kernels` of a run.
+    /// The kernels in use, as in the `kernels` field of a run.
     pub in_use: String,
     /// The kernels with the lowest total time for all calls of the path.
     pub fastest: String,
-    /// Time of all calls with the fastest over the time with those in use.
+    /// Total time of all calls with the fastest kernels, relative to the kernels in use.
     pub time_ratio: Figure,
-    /// The stage that gains most from the fastest kernels; if they are in use, the one whose calls
-    /// take the most time.
+    /// The stage that gains most from the fastest kernels; if they are already in use, the stage
+    /// whose calls take the most time.
     pub stage: String,
-    /// Capacity of a worker that runs only this stage, thousand packets per second.
+    /// Capacity of a worker that runs only this stage, in thousand packets per second.
     pub stage_kpps: Figure,
-    /// The same with the fastest kernels.
+    /// This capacity with the fastest kernels.
     pub stage_fastest_kpps: Figure,
-    /// Capacity of the path if its busiest worker never waited, thousand packets per second.
+    /// Capacity of the path if its busiest worker never waited, in thousand packets per second.
     pub path_kpps: Figure,
-    /// The same with the fastest kernels.
+    /// This capacity with the fastest kernels.
     pub path_fastest_kpps: Figure,
     /// Whether the gain is large enough to try.
     pub worth_trying: bool,
-    /// All this in a sentence.
+    /// The advice in a sentence.
     pub sentence: String,
 }

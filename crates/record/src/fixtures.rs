@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stored records, one of each kind, for tests: measured by the tool (`cargo xtask fixtures`).
 //!
-//! A test that needs particular values changes those and takes the rest from here:
-//! `RunReport { rings: vec![], ..fixtures::run() }`. So a new field costs no test an edit.
+//! A test that needs particular values changes those and takes the rest from here: `RunReport {
+//! rings: vec![], ..fixtures::run() }`. A new field thus requires no edits to tests.
 
 use crate::budget::BudgetReport;
 use crate::kernels::KernelsReport;
@@ -28,10 +28,11 @@ stored!(
     "answers", "plan", "tcp", "why", "profile"
 );
 
-/// The stored record of this kind.
+/// Returns the stored record of this kind.
 ///
 /// # Panics
-/// If there is none, or it is not as this version writes it: `cargo xtask fixtures`.
+/// If there is no such record, or it differs from what this version writes: run `cargo xtask
+/// fixtures`.
 pub fn record(kind: &str) -> Record {
     let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
     Record::from_json(text).unwrap_or_else(|error| panic!("{kind}: {error}; cargo xtask fixtures"))
@@ -44,7 +45,7 @@ macro_rules! body {
             static STORED: LazyLock<Record> = LazyLock::new(|| record(stringify!($name)));
             match &STORED.body {
                 Body::$kind(report) => (**report).clone(),
-                other => unreachable!("a record of another kind: {other:?}"),
+                other => unreachable!("unexpected kind of record: {other:?}"),
             }
         }
     };
@@ -55,7 +56,7 @@ body!(
     run, Run, RunReport
 );
 body!(
-    /// Checksums of two sizes.
+    /// Checksums over two sizes.
     kernels, Kernels, KernelsReport
 );
 body!(
@@ -63,7 +64,7 @@ body!(
     stat, Stat, StatReport
 );
 body!(
-    /// A matrix product that measured itself.
+    /// A matrix multiplication that measured itself.
     regions, Regions, RegionsReport
 );
 body!(
@@ -71,7 +72,7 @@ body!(
     memory, Memory, MemoryReport
 );
 body!(
-    /// The budget of the packets of [`run`].
+    /// The budget for the packets of [`run`].
     budget, Budget, BudgetReport
 );
 body!(
@@ -83,12 +84,12 @@ body!(
     profile, Profile, ProfileReport
 );
 
-/// The only worker of [`run`].
+/// Returns the only worker of [`run`].
 pub fn worker() -> WorkerReport {
     run().workers.remove(0)
 }
 
-/// The first stage of [`worker`] after the source.
+/// Returns the first stage of [`worker`] after the source.
 pub fn stage() -> StageReport {
     worker().stages.remove(1)
 }

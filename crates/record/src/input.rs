@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Preparation of a capture before replay: packets left out, with causes, and repairs.
+//! Preparation of a capture before replay: packets skipped, with causes, and repairs.
 
 use crate::tally::Tally;
 use crate::units::counted;
@@ -14,7 +14,7 @@ pub const REFUSED_SHARE: f64 = 0.5;
 
 /// Reasons for skipping packets of a capture, as named in records.
 pub mod cause {
-    /// TCP segments coalesced by segmentation offload, longer than a buffer.
+    /// TCP segments coalesced by segmentation offload and longer than a buffer.
     pub const JOINED_SEGMENTS: &str = "joined_segments";
     /// Longer than a buffer.
     pub const TOO_LONG: &str = "too_long";
@@ -22,13 +22,13 @@ pub mod cause {
     pub const CUT_SHORT: &str = "cut_short";
     /// Of length zero.
     pub const ZERO_LENGTH: &str = "zero_length";
-    /// Recorded on a link type without Ethernet or IP headers.
+    /// Captured on a link type without Ethernet or IP headers.
     pub const OTHER_LINK_TYPE: &str = "other_link_type";
-    /// In a block whose content contradicts its length.
+    /// Stored in a block whose content contradicts its length.
     pub const DAMAGED_BLOCK: &str = "damaged_block";
     /// The file ends within a packet.
     pub const TRUNCATED_TAIL: &str = "truncated_tail";
-    /// Contradictory lengths at the end of the file.
+    /// Lengths at the end of the file contradict each other.
     pub const DAMAGED_TAIL: &str = "damaged_tail";
 }
 
@@ -36,7 +36,7 @@ pub mod cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadTail {
-    /// Its start, in bytes from the start of the file.
+    /// Where the unreadable end starts, in bytes from the start of the file.
     pub offset: u64,
     /// Its bytes.
     pub bytes: u64,
@@ -46,11 +46,11 @@ pub struct UnreadTail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CutSegments {
-    /// Frames of the capture.
+    /// Number of coalesced frames in the capture.
     pub frames: u64,
-    /// Frames created from them.
+    /// Number of frames created from them.
     pub segments: u64,
-    /// Longest IP packet of the wire, in bytes, among the connections of these frames.
+    /// Longest IP packet on the wire, in bytes, on the connections of these frames.
     pub mtu: u64,
 }
 
@@ -60,8 +60,8 @@ pub struct CutSegments {
 pub struct InputReport {
     /// Packets offered by the source in one pass.
     pub offered: Tally,
-    /// Packets skipped, by cause: packets with their bytes on the wire; blocks and the end of a
-    /// damaged file with their bytes in the file.
+    /// Packets skipped, by cause: packets are counted with their bytes on the wire; blocks, and the
+    /// end of a damaged file, with their bytes in the file.
     pub left_out: BTreeMap<String, Tally>,
     /// Unreadable end of the file; `null` if there is none.
     pub unread: Option<UnreadTail>,
@@ -69,29 +69,29 @@ pub struct InputReport {
     pub cut_segments: Option<CutSegments>,
     /// Truncated frames that were zero-padded to their original length.
     pub padded_frames: u64,
-    /// Frames captured before the interface computed their TCP or UDP checksum, which was added.
+    /// Frames captured before the NIC computed their TCP or UDP checksum, which was added.
     #[serde(default)]
     pub completed_checksums: u64,
-    /// Packets recorded without an Ethernet header, which got one.
+    /// Packets captured without an Ethernet header, which was added.
     #[serde(default)]
     pub framed_packets: u64,
-    /// Packets excluded by `skip` and `sample`, as far as the file was read.
+    /// Packets excluded by `skip` and `sample` in the part of the file that was read.
     #[serde(default)]
     pub unselected_packets: u64,
 }
 
 impl InputReport {
-    /// Everything skipped, for any cause.
+    /// Returns the total skipped, over all causes.
     pub fn left_out_total(&self) -> Tally {
         self.left_out.values().copied().sum()
     }
 
-    /// Share of skipped bytes, 0 to 1.
+    /// Returns the share of bytes skipped, 0 to 1.
     pub fn left_out_share(&self) -> f64 {
         self.share(self.left_out_total().bytes)
     }
 
-    /// `bytes` as a share of all bytes of the input, 0 to 1.
+    /// Returns `bytes` as a share of all bytes in the input, 0 to 1.
     pub fn share(&self, bytes: u64) -> f64 {
         match self.offered.bytes + self.left_out_total().bytes {
             0 => 0.0,
@@ -99,34 +99,37 @@ impl InputReport {
         }
     }
 
-    /// The cause with the most skipped bytes.
+    /// Returns the cause with the most skipped bytes.
     pub fn main_cause(&self) -> Option<&str> {
         let most = self.left_out.iter().max_by_key(|(_, tally)| tally.bytes);
         most.map(|(cause, _)| cause.as_str())
     }
 
-    /// Repairs and skipped parts, a sentence each.
+    /// Returns the repairs and skipped parts, one sentence each.
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
-                "{} of coalesced TCP segments split into {} for an MTU of {} bytes",
+                "{} with coalesced TCP segments split into {} (MTU {} bytes)",
                 counted(cut.frames, "frame"),
                 cut.segments,
                 cut.mtu
             )
         });
         let padded = (self.padded_frames > 0).then(|| {
-            format!("{} truncated frames padded with zeros", counted(self.padded_frames, "frame"))
+            format!(
+                "{} zero-padded (truncated in the capture)",
+                counted(self.padded_frames, "frame")
+            )
         });
         let completed = (self.completed_checksums > 0).then(|| {
             format!(
-                "checksums of {} completed that the sender left to the interface",
+                "checksums completed in {} (left to checksum offload by the sender)",
                 counted(self.completed_checksums, "frame")
             )
         });
         let framed = (self.framed_packets > 0).then(|| {
             format!(
-                "{} recorded without an Ethernet header; one was added",
+                "Ethernet header added to {} captured without one",
                 counted(self.framed_packets, "packet")
             )
         });
@@ -137,21 +140,22 @@ impl InputReport {
     }
 }
 
-/// Remedy for packets skipped for `cause`.
+/// Returns the remedy for packets skipped for `cause`.
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {
-            "`segment = \"cut\"` in [source] cuts coalesced segments, `buffer_bytes = 65407` \
-             accepts them; `ethtool -K IF tso off gso off gro off` before recording avoids it"
+            "`segment = \"cut\"` in [source] splits coalesced segments, `buffer_bytes = 65407` \
+             accepts them whole; to avoid them, run `ethtool -K IF tso off gso off gro off` before \
+             capturing"
         }
         cause::TOO_LONG => "raise `buffer_bytes` in [source]",
         cause::CUT_SHORT => {
-            "`pad = true` in [source] zero-pads packets with complete headers; record whole \
+            "`pad = true` in [source] zero-pads packets with complete headers; or capture whole \
              packets with `tcpdump -s 0`"
         }
-        cause::OTHER_LINK_TYPE => "record on an Ethernet or IP interface",
+        cause::OTHER_LINK_TYPE => "capture on an Ethernet or IP interface",
         cause::DAMAGED_BLOCK | cause::TRUNCATED_TAIL | cause::DAMAGED_TAIL => {
-            "the file is damaged or still being written: copy or record it again"
+            "the file is damaged or still being written; copy it again, or repeat the capture"
         }
         _ => "replace the capture",
     }

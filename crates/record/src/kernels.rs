@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `kernels` record: speed of every variant of every kernel, with its bound.
+//! The body of a `kernels` record: the speed of every variant of every kernel, relative to a bound.
 //!
-//! One [`Row`] is one routine in one case: a size or a mix of sizes, offsets, a state of the
-//! caches, and the timed quantity. All routines of a case ran in the same rounds, in random order.
+//! One [`Row`] is one routine in one case: a size or mix of sizes, offsets, a cache state, and the
+//! timed quantity. All routines in a case ran in the same rounds, in random order.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kernel of the routines.
+/// The kernel that a routine implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// The Internet checksum of a buffer.
+    /// Internet checksum of a buffer.
     Checksum,
     /// A copy.
     Copy,
-    /// A copy with a checksum in one pass.
+    /// Copy and checksum in one pass.
     CopyChecksum,
-    /// A buffer set to one value.
+    /// Filling a buffer with one value.
     Fill,
 }
 
 impl Kernel {
-    /// All of them, in the order of tables.
+    /// All values, in the order used in tables.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
-    /// Its keyword in JSON and on command lines.
+    /// Returns the kernel's keyword in JSON and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Checksum => "checksum",
@@ -49,13 +49,14 @@ impl fmt::Display for Kernel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Does less than the kernel or is the system's own routine, and so shows what the machine can
-    /// do.
+    /// A routine that does less than the kernel, or the system's own routine, which shows what the
+    /// machine can do.
     Bound,
-    /// The default for callers that do not name a variant, called through its own address.
+    /// The default for callers that do not name a variant, called directly at its own address.
     Selected,
-    /// Another entry point: the function that looks up the selection at each call (`dispatch`), and
-    /// checksums meant for inlining (`header`, `header_c`), here called like everything else.
+    /// Another entry point: the function that looks up the selection at each call (`dispatch`), or
+    /// a checksum meant for inlining (`header`, `header_c`), which is called here like any other
+    /// routine.
     Entry,
     /// One variant, called by name.
     Variant,
@@ -63,23 +64,23 @@ pub enum Role {
     Peer,
 }
 
-/// A random sequence of sizes that no branch predictor learns.
+/// A random sequence of sizes that no branch predictor can learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mix {
-    /// Seven of 40 to 63 bytes, four of 556, one of 1460.
+    /// Seven sizes of 40 to 63 bytes, four of 556, one of 1460.
     #[serde(rename = "imix")]
     Imix,
-    /// Any from 20 to 1500 bytes, uniformly distributed.
+    /// Sizes from 20 to 1500 bytes, uniformly distributed.
     #[serde(rename = "uniform_20_1500")]
     Uniform20To1500,
-    /// Any from 20 to 256 bytes, uniformly distributed.
+    /// Sizes from 20 to 256 bytes, uniformly distributed.
     #[serde(rename = "uniform_20_256")]
     Uniform20To256,
 }
 
 impl Mix {
-    /// All of them, in the order of tables.
+    /// All values, in the order used in tables.
     pub const ALL: [Self; 3] = [Self::Imix, Self::Uniform20To1500, Self::Uniform20To256];
 
     /// Its keyword in JSON.
@@ -98,12 +99,12 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Cache state of the bytes at the call.
+/// Cache state of the bytes when the routine is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// In L1 as far as they fit, from the previous call.
+    /// In L1 from the previous call, as far as they fit.
     Warm,
     /// In memory, as [`ColdState`] defines.
     Cold,
@@ -112,7 +113,7 @@ pub enum State {
 }
 
 impl State {
-    /// All of them, in the order of tables.
+    /// All values, in the order used in tables.
     pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::JustWritten];
 
     /// Its keyword in JSON.
@@ -131,7 +132,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Meaning of the time of a call.
+/// What the time of a call measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -156,22 +157,22 @@ pub struct Row {
     pub size: Option<u64>,
     /// The mix; `null` for a size.
     pub mix: Option<Mix>,
-    /// Bytes per call on average: the size, or the mean of the mix as drawn.
+    /// Mean bytes per call: the size, or the mean of the mix as drawn.
     #[serde(serialize_with = "crate::finite")]
     pub mean_bytes: f64,
-    /// Offset of the source from a multiple of 64, in bytes, 0 to 63; `null` if there is no source,
-    /// or `offsets` has them.
+    /// Offset of the source from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
+    /// source, or if `offsets` lists the offsets.
     pub src_offset: Option<u32>,
-    /// Offset of the destination in a line; `null` if there is none.
+    /// Offset of the destination from 64-byte alignment; `null` if there is no destination.
     pub dst_offset: Option<u32>,
     /// Distance from source to destination, modulo 4096: 0 if both are at the same page offset, so
-    /// that loads match earlier stores in the last 12 address bits; `null` without both.
+    /// that loads match earlier stores in the low 12 address bits; `null` unless there are both.
     pub page_distance: Option<u32>,
     /// The source offsets over which the row is averaged; `null` for a single offset.
     pub offsets: Option<Vec<u32>>,
     /// Cache state of the bytes.
     pub state: State,
-    /// Meaning of the time.
+    /// What the time measures.
     pub timing: Timing,
     /// Core cycles per call: the median over the rounds.
     pub cycles: Option<f64>,
@@ -185,20 +186,20 @@ pub struct Row {
     pub ticks_low: Option<f64>,
     /// Upper end of the 95 % interval of `ticks`.
     pub ticks_high: Option<f64>,
-    /// Rounds behind the row.
+    /// Number of rounds on which the row is based.
     pub n: u64,
     /// Bytes per core cycle: `mean_bytes / cycles`.
     pub bytes_per_cycle: Option<f64>,
-    /// The fastest bound of this case; `null` when none was timed.
+    /// Fastest bound in this case; `null` if none was timed.
     pub bound: Option<String>,
-    /// Speed relative to the bound in the same rounds: the bound's time over this time. May exceed
-    /// 1 if the bound is only the best routine known.
+    /// Speed relative to the bound in the same rounds: the bound's time divided by the routine's.
+    /// May exceed 1 if the bound is only the best routine known.
     pub of_bound: Option<f64>,
     /// Lower end of the 95 % interval of `of_bound`.
     pub of_bound_low: Option<f64>,
     /// Upper end of the 95 % interval of `of_bound`.
     pub of_bound_high: Option<f64>,
-    /// Reason for a number above being `null`; `null` if all possible ones are present.
+    /// Reason why a number above is `null`; `null` if all applicable numbers are present.
     pub reason: Option<String>,
 }
 
@@ -208,15 +209,15 @@ pub struct Row {
 pub struct VariantReport {
     /// Name, one word.
     pub name: String,
-    /// Required CPU features, as named in the manual; empty if none.
+    /// Required CPU features, as named in the processor manual; empty if there are none.
     pub isa: String,
-    /// Whether it uses vector registers.
+    /// Whether the variant uses vector registers.
     pub vector: bool,
-    /// Whether this build contains it.
+    /// Whether this build contains the variant.
     pub compiled: bool,
-    /// Whether this processor and its operating system can run it.
+    /// Whether this processor and operating system can run the variant.
     pub supported: bool,
-    /// The kernels for which it is the default.
+    /// Kernels for which the variant is the default.
     pub selected_for: Vec<Kernel>,
 }
 
@@ -230,9 +231,9 @@ pub struct PeerReport {
     pub source: String,
     /// Its capabilities.
     pub kernels: Vec<Kernel>,
-    /// Whether it could be timed.
+    /// Whether the peer could be timed.
     pub available: bool,
-    /// Reason why it could not be timed, and a remedy; `null` if it was.
+    /// Reason why the peer could not be timed, and a remedy; `null` if it could.
     pub reason: Option<String>,
 }
 
@@ -242,9 +243,10 @@ pub struct PeerReport {
 pub struct ColdState {
     /// Memory footprint of the calls before a buffer is reused, in bytes.
     pub footprint_bytes: u64,
-    /// Bytes from the start of one buffer to the start of the next, for buffers that fit.
+    /// Bytes from the start of one buffer to the start of the next, for buffers that fit into this
+    /// distance.
     pub stride_bytes: u64,
-    /// Method of evicting the lines, and the layout of longer buffers, in a sentence.
+    /// How cache lines are evicted, and how longer buffers are laid out, in a sentence.
     pub eviction: String,
 }
 
@@ -260,30 +262,31 @@ pub struct WrongResult {
     pub difference: String,
 }
 
-/// Measurement windows of all cases, one per routine and round.
+/// Measurement windows over all cases, one per routine and round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RaceWindows {
     /// Windows that were timed.
     pub total: u64,
-    /// Windows dropped because the kernel counted an involuntary context switch of the thread, or
-    /// gave it a CPU for less than 96 % of their time.
+    /// Windows dropped because the operating system counted an involuntary context switch of the
+    /// thread, or gave it a CPU for less than 96 % of the window.
     pub preempted: u64,
-    /// Windows dropped because they took more than 4 times the routine's fastest, although the
-    /// kernel recorded no preemption: a hypervisor or an interrupt may have slowed them down.
+    /// Windows dropped because they took more than 4 times as long as the routine's fastest,
+    /// although the operating system recorded no preemption: a hypervisor or an interrupt may have
+    /// slowed them down.
     pub dropped_as_slow: u64,
 }
 
-/// Pages of the buffers.
+/// Pages that back the buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
-    /// Whether the kernel accepted the advice to use huge pages.
+    /// Whether the operating system accepted the advice to use huge pages.
     pub advised: bool,
-    /// The share of the buffers' bytes in huge pages after all had been written; `null` if the
-    /// kernel does not report it.
+    /// Share of the buffers' bytes in huge pages after all had been written; `null` if the
+    /// operating system does not report it.
     pub granted: Option<f64>,
-    /// Reason why the advice was refused or `granted` is `null`; `null` if neither.
+    /// Reason why the advice was refused or `granted` is `null`; `null` if neither applies.
     pub reason: Option<String>,
 }
 
@@ -297,13 +300,13 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// The kernels of one machine.
+/// Kernel measurements on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelsReport {
-    /// The processor's name; `null` if it does not report one.
+    /// Processor name; `null` if the processor does not report one.
     pub processor: Option<String>,
-    /// The logical CPU everything ran on.
+    /// The logical CPU on which everything ran.
     pub cpu: u32,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
@@ -311,16 +314,16 @@ pub struct KernelsReport {
     /// Core cycles per tick, the median of the calibrations taken between the rounds.
     pub cycles_per_tick: Figure,
     /// Independent additions per core cycle, the median over checks between the cases: lower than
-    /// the issue width while an SMT sibling is active. Shares of a bound depend on it, because a
-    /// bound needs fewer execution units than the routine.
+    /// the issue width while an SMT sibling is active. Speeds relative to a bound depend on it,
+    /// because a bound needs fewer execution units than the routine.
     pub additions_per_cycle: Figure,
-    /// Minimum and maximum of those checks; `null` if there are none.
+    /// Minimum and maximum over those checks; `null` if there are none.
     pub additions_per_cycle_range: Option<[f64; 2]>,
-    /// Pages of the buffers: cold times include TLB misses with small pages.
+    /// Pages that back the buffers: with small pages, cold times include TLB misses.
     pub huge_pages: HugePages,
     /// Meaning of `cold`; `null` if no cold case was timed.
     pub cold: Option<ColdState>,
-    /// The variants, from the plainest up, including those that cannot run here.
+    /// The variants, simplest first, including those that cannot run here.
     pub variants: Vec<VariantReport>,
     /// The peers, including unavailable ones.
     pub peers: Vec<PeerReport>,
@@ -332,19 +335,19 @@ pub struct KernelsReport {
     pub skipped: Vec<Skipped>,
     /// Measuring windows.
     pub windows: RaceWindows,
-    /// Seed for the order of routines, the contents of buffers and the mixes.
+    /// Seed for the order of routines, the buffer contents and the mixes.
     pub seed: u64,
-    /// Whether this was the quick form, with fewer cases and rounds.
+    /// Whether this was the quick measurement, with fewer cases and rounds.
     pub quick: bool,
     /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Whether sizes were named on the command line: then the report shows all of them.
+    /// Whether sizes were given on the command line, in which case the report shows all of them.
     #[serde(default)]
     pub sizes_named: bool,
 }
 
 impl KernelsReport {
-    /// Variant of each kernel, as in `summary.selected`: one name if all are
+    /// Returns the selected variant of each kernel, as in `summary.selected`: one name if all are
     /// the same, otherwise `checksum avx512vnni, copy avx2, ...`; `None` if no variant is selected.
     pub fn selected(&self) -> Option<String> {
         let of = |kernel| self.selected_for(kernel).map(|variant| (kernel, variant));
@@ -357,7 +360,7 @@ impl KernelsReport {
         Some(words.collect::<Vec<_>>().join(", "))
     }
 
-    /// Default variant of `kernel`.
+    /// Returns the default variant of `kernel`.
     pub fn selected_for(&self, kernel: Kernel) -> Option<&str> {
         let selected = self.variants.iter().find(|v| v.selected_for.contains(&kernel));
         selected.map(|variant| variant.name.as_str())

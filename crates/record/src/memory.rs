@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `memory` record: the memory hierarchy as loads meet it, here and now.
+//! The body of a `memory` record: the memory hierarchy as loads see it, here and now.
 //!
-//! Everything rests on one kind of measurement: a chain of loads, each of which needs the one
-//! before (a *chase*), through a number of cache lines in an order that no prefetcher guesses. The
-//! time of a load as a function of the size of the chain is a [`Curve`]; its steps are the
-//! [`MemoryLevel`]s.
+//! Everything rests on one kind of measurement: a chain of loads, each dependent on the previous
+//! one (a *chase*), through a number of cache lines in an order that no prefetcher can guess. The
+//! time per load as a function of chain size is a [`Curve`]; its plateaus are the [`MemoryLevel`]s.
 
 mod overlap;
 
@@ -17,39 +16,39 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryReport {
-    /// Conditions of the measurement.
+    /// Measurement conditions.
     pub conditions: Conditions,
-    /// The time source, and the core clock.
+    /// The time source and the core clock.
     pub timer: Timer,
     /// Small and huge pages: offered, granted, and whether they help.
     pub pages: Pages,
     /// Load latency over chain size, one curve per order and page size.
     pub curves: Vec<Curve>,
-    /// The levels found, nearest first; the last is memory itself, which has no size.
+    /// The levels found, nearest first; the last is memory itself, whose size is not given.
     pub levels: Vec<MemoryLevel>,
     /// Undetermined sizes, with reasons.
     pub unresolved: Vec<Unresolved>,
-    /// Two sizes closer than this ratio cannot be distinguished.
+    /// Ratio below which two sizes cannot be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
     /// The data TLB levels, nearest first.
     pub tlb: Vec<TlbLevel>,
     /// Cost of a load, by location of data and translation: input for performance models.
     pub costs: Vec<Cost>,
-    /// Times of single loads, by size of the chain.
+    /// Times of single loads, by chain size.
     pub histograms: Vec<Histogram>,
-    /// Number of outstanding misses of a core, per level.
+    /// Number of outstanding misses per core, by level.
     pub parallelism: Vec<Parallelism>,
-    /// Bytes per second, per level.
+    /// Bytes per second, by level.
     pub bandwidth: Vec<Bandwidth>,
-    /// Latency of a load from memory while others use it; empty if not measured.
+    /// Latency of a load from memory while other threads use the memory; empty if not measured.
     pub loaded: Vec<LoadedLatency>,
     /// Time lost by the measuring thread.
     pub noise: Noise,
-    /// The hierarchy as stated by the OS, compared with the measured one.
+    /// The hierarchy as reported by the OS, compared with the measured one.
     pub os_view: Vec<OsView>,
-    /// Events per size, checked against the known number of loads; empty where `events_reason` says
-    /// why.
+    /// Events per size, checked against the known number of loads; empty if not counted, as
+    /// `events_reason` explains.
     pub events: Vec<EventsOfSize>,
     /// Reason why no events were counted; `null` if they were.
     pub events_reason: Option<String>,
@@ -68,7 +67,7 @@ pub enum Effort {
     Full,
 }
 
-/// Conditions of the measurement.
+/// Measurement conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
@@ -81,21 +80,21 @@ pub struct Conditions {
     pub cpu: u32,
     /// The CPUs on which multi-threaded bandwidth was measured.
     pub cpus: Vec<u32>,
-    /// Bytes of a cache line.
+    /// Cache line size in bytes.
     pub line_bytes: u64,
-    /// Bytes of the longest chain.
+    /// Size of the longest chain in bytes.
     pub max_bytes: u64,
-    /// The reason for that limit.
+    /// Reason for that limit.
     pub max_reason: String,
-    /// Load average over the last minute, before and after; `null` if the OS does not report it.
+    /// Load average over one minute, before the measurement; `null` if the OS does not report it.
     pub load_before: Option<f64>,
-    /// As `load_before`, when everything was measured.
+    /// As `load_before`, but after the measurement.
     pub load_after: Option<f64>,
-    /// Time windows, each 2 ms or less, of all threads.
+    /// Number of timed windows over all threads, each 2 ms or less.
     pub windows: u64,
     /// Windows discarded because their thread was preempted.
     pub windows_dropped: u64,
-    /// Whether it was interrupted; measurements until then are valid.
+    /// Whether the measurement was interrupted; results obtained until then are valid.
     pub interrupted: bool,
 }
 
@@ -105,26 +104,26 @@ pub struct Conditions {
 pub struct Timer {
     /// Time source: `tsc`, `cntvct`, `clock_monotonic`.
     pub source: String,
-    /// Whether its rate is independent of the core clock; `null` if unknown.
+    /// Whether the source's rate is independent of the core clock; `null` if unknown.
     pub invariant: Option<bool>,
     /// GHz.
     pub rate_ghz: Figure,
     /// Smallest observed step, in ns: the resolution of all times.
     pub step_ns: Figure,
-    /// Difference of two consecutive reads, in ns.
+    /// Difference between two consecutive reads, in ns.
     pub overhead_ns: Figure,
     /// Core clock during the measurement, in GHz, from a chain of additions.
     pub core_ghz: Figure,
 }
 
-/// The size of a page.
+/// Kind of page, by size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PageKind {
     /// The smallest.
     Base,
-    /// Transparent huge pages, requested by madvise(2).
+    /// Transparent huge pages, requested with madvise(2).
     Huge,
 }
 
@@ -132,17 +131,18 @@ pub enum PageKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pages {
-    /// Bytes of a small page.
+    /// Small page size in bytes.
     pub base_bytes: u64,
-    /// Bytes of a huge page; `null` where there are none.
+    /// Huge page size in bytes; `null` if there are no huge pages.
     pub huge_bytes: Option<u64>,
-    /// Memory used for the curves.
+    /// Kind of page used for the curves.
     pub used: PageKind,
-    /// The share of the requested memory backed by huge pages according to the OS, 0 to 1.
+    /// Share of the requested memory that the OS reports as backed by huge pages, 0 to 1.
     pub granted: Figure,
-    /// Latency with huge pages over that with small ones, where the TLB misses small ones.
+    /// Ratio of latency with huge pages to latency with small pages, at sizes where small pages
+    /// miss the TLB.
     pub time_ratio: Figure,
-    /// Whether they are effective.
+    /// Whether huge pages are effective.
     pub verdict: PagesVerdict,
     /// The verdict in a sentence, with a remedy.
     pub sentence: String,
@@ -155,25 +155,25 @@ pub struct Pages {
 pub enum PagesVerdict {
     /// One TLB entry translates a huge page.
     Work,
-    /// Granted, but the TLB holds small pieces of them: a hypervisor backs them with small pages.
+    /// Granted, but held by the TLB in small pieces: a hypervisor backs them with small pages.
     Splintered,
     /// Requested, but not granted.
     NotGranted,
-    /// The system has none, or they are switched off.
+    /// The system has no huge pages, or they are switched off.
     NotOffered,
     /// Undetermined.
     Unknown,
 }
 
-/// The order of a chase.
+/// Access order of a chase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Random within a block of a few pages, then the next block, at random: one TLB miss per page,
-    /// so the steps are those of the caches.
+    /// Random within a block of a few pages, then the next random block: one TLB miss per page, so
+    /// the steps are those of the caches.
     PageLocal,
-    /// Random over all lines: caches and TLB together.
+    /// Random over all lines: effects of caches and TLB combined.
     Random,
     /// Line after line, so that prefetching helps.
     Sequential,
@@ -183,57 +183,57 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
-    /// The order of the loads.
+    /// Order of the loads.
     pub order: Order,
-    /// The pages they are in.
+    /// Kind of page that holds the chain.
     pub pages: PageKind,
     /// By increasing size.
     pub points: Vec<CurvePoint>,
 }
 
-/// One size of a curve.
+/// One size on a curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
-    /// Bytes of the chain.
+    /// Chain size in bytes.
     pub bytes: u64,
     /// Its lines.
     pub lines: u64,
     /// Loads in the valid windows.
     pub loads: u64,
-    /// Duration of these, in seconds.
+    /// Total duration of these loads, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// The fastest window of each pass, in ns per load. Each pass visits the sizes in a different
     /// order and on different pages.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ns: Vec<f64>,
-    /// Core clock in GHz for each of them; empty if unknown.
+    /// Core clock in GHz for each pass; empty if unknown.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ghz: Vec<f64>,
     /// ns per load: the minimum over passes.
     pub latency_ns: Figure,
-    /// The same in core cycles: about cycles per instruction, since the chase executes little else.
+    /// Core cycles per load: roughly cycles per instruction, since the chase executes little else.
     pub cycles: Figure,
     /// Valid windows.
     pub windows: u64,
-    /// Windows that were dropped because the thread was preempted in them.
+    /// Windows dropped because the thread was preempted in them.
     pub windows_dropped: u64,
 }
 
-/// A level of the hierarchy.
+/// A level of the memory hierarchy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryLevel {
     /// `L1`, `L2`, `L3`, ..., `memory`.
     pub name: String,
-    /// Largest chain that stays in it, in bytes: the size available to this program now.
+    /// Largest chain that stays in the level, in bytes: the size available to this program now.
     pub size_bytes: Figure,
-    /// ns per load that hits here and in the first TLB level.
+    /// ns per load that hits in this level and in the L1 TLB.
     pub latency_ns: Figure,
-    /// The same in core cycles.
+    /// The same time in core cycles.
     pub latency_cycles: Figure,
-    /// Whether its plateau was the same in all passes.
+    /// Whether the level's plateau was the same in all passes.
     pub settled: bool,
     /// Note for readers, in a sentence.
     pub note: Option<String>,
@@ -249,7 +249,7 @@ pub struct Unresolved {
     pub to_bytes: u64,
     /// Cause as a keyword for scripts: `moved`, `too_close`, `too_small`, `too_noisy`.
     pub cause: String,
-    /// The problem and the fix, in a sentence.
+    /// The problem and its remedy, in a sentence.
     pub sentence: String,
 }
 
@@ -259,30 +259,30 @@ pub struct Unresolved {
 pub struct TlbLevel {
     /// `L1 dTLB`, `L2 dTLB`.
     pub name: String,
-    /// Page size of the measurement.
+    /// Kind of page used in the measurement.
     pub pages: PageKind,
     /// Number of entries, where latency shows a step; absent where it rises slowly.
     pub entries: Figure,
-    /// Pages at which latency begins to rise.
+    /// Number of pages at which latency begins to rise.
     pub onset: Figure,
-    /// Pages at which half of the rise is reached.
+    /// Number of pages at which half of the rise is reached.
     pub half: Figure,
-    /// ns that a miss here adds to a load when the next level hits.
+    /// ns that a miss in this level adds to a load that hits in the next level.
     pub cost_ns: Figure,
-    /// The same in core cycles.
+    /// The same time in core cycles.
     pub cost_cycles: Figure,
     /// Note for readers, in a sentence.
     pub note: Option<String>,
 }
 
-/// Location of a translation.
+/// Where an address translation is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TlbState {
     /// TLB hit.
     Hit,
-    /// Hit in the second TLB level.
+    /// Miss in the L1 TLB, hit in the L2 TLB.
     MissL1,
     /// Page walk.
     Walk,
@@ -294,13 +294,13 @@ pub enum TlbState {
 pub struct Cost {
     /// Name of the level that holds the data.
     pub level: String,
-    /// Location of its translation.
+    /// Where the address translation is found.
     pub tlb: TlbState,
     /// ns until a dependent load can begin: an upper bound where loads overlap.
     pub ns: Figure,
-    /// The same in core cycles.
+    /// The same time in core cycles.
     pub cycles: Figure,
-    /// ns per load with as many outstanding loads as the core supports: a lower bound.
+    /// ns per load with as many loads outstanding as the core supports: a lower bound.
     pub overlapped_ns: Figure,
 }
 
@@ -308,15 +308,15 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
-    /// Bytes of the chain.
+    /// Chain size in bytes.
     pub bytes: u64,
     /// Name of the level for chains of this size; `null` if none was found.
     pub level: Option<String>,
-    /// Loads timed. The bins add up to this.
+    /// Number of loads timed, equal to the sum over the bins.
     pub samples: u64,
-    /// Overhead of timing, already subtracted from the bins, in ns.
+    /// Timing overhead in ns, already subtracted from the bins.
     pub bias_ns: Figure,
-    /// In increasing order without gaps; the last is open-ended.
+    /// Bins in increasing order, without gaps; the last is open-ended.
     pub bins: Vec<Bin>,
     /// Peaks of the distribution.
     pub modes: Vec<Mode>,
@@ -328,10 +328,10 @@ pub struct Histogram {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bin {
-    /// Inclusive lower end in ns. Below 0 if the timer's step is longer than a load.
+    /// Lower end in ns, inclusive. Below 0 if the timer's step is longer than a load.
     #[serde(serialize_with = "crate::finite")]
     pub from_ns: f64,
-    /// Exclusive upper end; `null` for the last.
+    /// Upper end in ns, exclusive; `null` for the last bin.
     pub to_ns: Option<f64>,
     /// Their number.
     pub count: u64,
@@ -341,16 +341,17 @@ pub struct Bin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
-    /// The level with that latency; `null` if there is none.
+    /// Name of the level with that latency; `null` if there is none.
     pub name: Option<String>,
     /// Position, in ns.
     #[serde(serialize_with = "crate::finite")]
     pub ns: f64,
-    /// Lower end of the position's range: about the timer's step; `null` in earlier records.
+    /// Lower end of the peak's range in ns, which is about one timer step wide; `null` in earlier
+    /// records.
     pub low_ns: Option<f64>,
     /// Upper end of the range.
     pub high_ns: Option<f64>,
-    /// The share of the loads, 0 to 1.
+    /// Share of the loads, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
 }
@@ -359,10 +360,10 @@ pub struct Mode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
-    /// Duration of the sampling, in seconds.
+    /// Duration of sampling, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// The share of it that was lost, 0 to 1.
+    /// Share of this duration that was lost, 0 to 1.
     pub lost: Figure,
     /// Gaps per second.
     pub gaps_per_s: Figure,
@@ -370,66 +371,67 @@ pub struct Noise {
     pub longest_us: Figure,
     /// Gaps by length.
     pub gaps: Vec<Bin>,
-    /// The share of the time stolen by the host from this processor, 0 to 1; absent if the kernel
-    /// does not report it.
+    /// Share of this CPU's time stolen by the host, 0 to 1; absent if the kernel does not report
+    /// it.
     pub stolen: Figure,
-    /// The share used by other programs of this system, 0 to 1.
+    /// Share used by other programs on this system, 0 to 1.
     pub others: Figure,
-    /// CPU limit of this process by its control groups, in CPUs; `null` without a limit. If it is
-    /// used up early, the process is throttled until the next period, which shows as gaps.
+    /// CPU quota that control groups impose on this process, in CPUs; `null` without a quota. If it
+    /// is used up early, the process is throttled until the next period, which shows up as gaps.
     pub quota_cpus: Option<f64>,
 }
 
-/// The OS's statement compared with the measurement.
+/// A size reported by the OS, compared with the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
-    /// `L1`, `L2`, `L3` as numbered by the OS; `level of 6 MiB` for one that the OS does not state.
-    /// Names are unique.
+    /// `L1`, `L2`, `L3` as numbered by the OS; `level of 6 MiB` for a level that the OS does not
+    /// report. Names are unique.
     pub name: String,
-    /// Bytes the system states; `null` if it states none.
+    /// Size in bytes as reported by the OS; `null` if it reports none.
     pub stated_bytes: Option<u64>,
     /// Measured bytes.
     pub found_bytes: Figure,
     /// The verdict.
     pub verdict: OsVerdict,
-    /// The same in a sentence.
+    /// The comparison in a sentence.
     pub sentence: String,
 }
 
-/// Verdict on a size stated by the OS.
+/// Verdict on a size reported by the OS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OsVerdict {
-    /// Measured as stated: the stated size is within the interval, or less than 10 % outside.
+    /// Measured as reported: the reported size is within the interval, or less than 10 % outside
+    /// it.
     Agrees,
-    /// Less than stated is available now.
+    /// Less than the reported size is available now.
     Smaller,
-    /// More than stated, up to twice as much.
+    /// More than the reported size was measured, up to twice as much.
     Larger,
-    /// Stated, but not found.
+    /// Reported by the OS, but not found.
     Unseen,
-    /// Found, but not stated.
+    /// Found, but not reported by the OS.
     NotStated,
-    /// Undetermined: more than twice the stated size was found, or the size is among the
-    /// unresolved.
+    /// Undetermined: more than twice the reported size was found, or the size is among the
+    /// unresolved ones.
     CannotTell,
 }
 
-/// Events of the chase at one size.
+/// Events counted during the chase at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsOfSize {
-    /// Bytes of the chain.
+    /// Chain size in bytes.
     pub bytes: u64,
-    /// Loads that were made.
+    /// Number of loads executed.
     pub loads: u64,
     /// The counts.
     pub events: Vec<EventOfChase>,
 }
 
-/// One event of the chase at one size.
+/// One event counted during the chase at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventOfChase {
@@ -439,12 +441,12 @@ pub struct EventOfChase {
     pub per_load: Figure,
     /// Whether the count is plausible, given the loads; `null` if nothing is known about the event.
     pub plausible: Option<bool>,
-    /// Reason why not; `null` if it is.
+    /// Reason why the count is not plausible; `null` if it is.
     pub doubt: Option<String>,
 }
 
 impl Curve {
-    /// Passes over a size: minimum, typical and maximum. `None` without sizes.
+    /// Returns the number of passes over a size: minimum, median and maximum. `None` without sizes.
     pub fn passes(&self) -> Option<[usize; 3]> {
         let mut passes: Vec<usize> = self.points.iter().map(|p| p.passes_ns.len()).collect();
         passes.sort_unstable();
@@ -454,7 +456,7 @@ impl Curve {
 }
 
 impl MemoryReport {
-    /// The curve behind the levels; `None` if not measured.
+    /// Returns the curve from which the levels were derived; `None` if it was not measured.
     pub fn main_curve(&self) -> Option<&Curve> {
         let is_main =
             |curve: &&Curve| curve.order == Order::PageLocal && curve.pages == self.pages.used;

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slowest worker is the bottleneck, each on its own CPU.
+    /// Every worker has its own CPU, and the slowest is the bottleneck.
     Formula,
-    /// Workers that share pipes, simulated cycle by cycle.
+    /// Workers share pipes and are simulated cycle by cycle.
     Simulation,
 }
 
@@ -32,7 +32,7 @@ pub enum Change {
     Place,
     /// Park workers that do no useful work.
     Park,
-    /// Reduce the polling rate of workers that do no useful work.
+    /// Lower the polling rate of workers that do no useful work.
     SlowPolling,
     /// A different number of packets per burst.
     Burst,
@@ -40,14 +40,14 @@ pub enum Change {
     KernelVariant,
 }
 
-/// Origin of an input figure of the predictions.
+/// Origin of an input to the predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Taken from a record.
     Measured,
-    /// Stated by the path or the processor.
+    /// Stated in the description of the path or the processor.
     Given,
     /// Fitted to results.
     Fitted,
@@ -55,45 +55,45 @@ pub enum Origin {
     Assumed,
 }
 
-/// An input of the predictions.
+/// An input to the predictions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Input {
     /// Its name.
     pub name: String,
-    /// Its value with its unit, in words.
+    /// Value and unit as text.
     pub value: String,
     /// Its origin.
     pub origin: Origin,
 }
 
-/// Bottleneck of the mapping.
+/// Bottleneck of a mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
-    /// The stage; `null` if the line or an unknown cause limits.
+    /// The stage; `null` if the line or an unknown cause is the limit.
     pub stage: Option<String>,
-    /// The worker it runs on, as in `workers`.
+    /// The worker on which the stage runs, as in `workers`.
     pub worker: Option<String>,
-    /// One sentence with the figures behind it.
+    /// The finding in one sentence, with supporting figures.
     pub sentence: String,
 }
 
-/// One worker of the mapping as written, or all neighbours of a kind.
+/// One worker of the mapping as written, or all neighbours of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedWorker {
-    /// `segment.replica`, both from 0; the name of neighbours.
+    /// `segment.replica`, both from 0; for neighbours, their name.
     pub name: String,
-    /// The names of its stages, or its activity outside the path.
+    /// Names of the worker's stages, or its activity outside the path.
     pub runs: String,
-    /// The processor it was placed on; `null` where that does not matter to the model.
+    /// The processor on which it was placed; `null` if placement is irrelevant to the model.
     pub cpu: Option<u32>,
-    /// Share of its time spent on packets, 0 to 1.
+    /// Share of the worker's time spent on packets, 0 to 1.
     pub utilisation: Figure,
     /// Time per packet, excluding waiting.
     pub ns_per_packet: Figure,
-    /// Cycles per instruction, including polls; absent if the model has no instructions.
+    /// Cycles per instruction, polls included; absent if the model has no instruction counts.
     pub cpi: Figure,
 }
 
@@ -103,7 +103,7 @@ pub struct PlannedWorker {
 pub struct Proof {
     /// A measurement, and the result that would disprove the prediction.
     pub sentence: String,
-    /// The command that measures it; `null` where there is none.
+    /// The command that takes the measurement; `null` if there is none.
     pub command: Option<String>,
 }
 
@@ -125,24 +125,24 @@ pub struct Recommendation {
     pub change: String,
     /// Kind of change.
     pub kind: Change,
-    /// The resulting mapping, in short.
+    /// The resulting mapping, in short form.
     pub mapping: String,
-    /// The CPUs of the workers after the change, in order of segment and replica; `null` if
-    /// irrelevant to the model.
+    /// CPUs of the workers after the change, ordered by segment and replica; `null` if irrelevant
+    /// to the model.
     pub cpus: Option<Vec<u32>>,
-    /// Polling threads outside the path that it adds or moves, such as those of a stage's second
-    /// input.
+    /// Polling threads outside the path that the change adds or moves, such as those of a stage's
+    /// second input.
     #[serde(default)]
     pub beside: Vec<WorkersBeside>,
     /// Resulting packets per burst.
     pub burst: u32,
-    /// Resulting rate of a flow, in kpps.
+    /// Resulting per-flow rate, in kpps.
     pub predicted_kpps: Figure,
-    /// Relative change from the rate as written.
+    /// Relative change from the rate of the mapping as written.
     pub gain: Figure,
     /// Reason for the gain.
     pub why: String,
-    /// The measurement that would disprove it.
+    /// The measurement that would disprove the prediction.
     pub proof: Proof,
 }
 
@@ -150,16 +150,16 @@ pub struct Recommendation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineHold {
-    /// Number of processors; `null` if no mapping is predicted to sustain line rate with its whole
-    /// interval.
+    /// Number of processors; `null` if there is no mapping whose whole predicted interval reaches
+    /// line rate.
     pub cpus: Option<u32>,
-    /// The mapping, in short; if none sustains line rate, the one that comes closest.
+    /// The mapping, in short form; if none sustains line rate, the one that comes closest.
     pub mapping: String,
-    /// Its packets per burst.
+    /// The mapping's packets per burst.
     pub burst: u32,
-    /// Its predicted rate of a flow, in kpps.
+    /// The mapping's predicted per-flow rate, in kpps.
     pub predicted_kpps: Figure,
-    /// The same as a sentence.
+    /// This result as a sentence.
     pub sentence: String,
 }
 
@@ -172,7 +172,7 @@ pub struct Search {
     pub there_are: f64,
     /// Whether the best known mapping is proven optimal.
     pub exact: bool,
-    /// Upper bound of the gain of an unexamined mapping over the best known one, as a share; `null`
+    /// Upper bound on the gain of an unexamined mapping over the best known one, as a share; `null`
     /// if unknown. 0 if the search is exact.
     pub gap: Option<f64>,
     /// Summary in a sentence, with the limits of the search.
@@ -183,46 +183,46 @@ pub struct Search {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanReport {
-    /// The name of the path.
+    /// Name of the path.
     pub path: String,
-    /// The machine of the predictions.
+    /// The machine for which the predictions are made.
     pub machine: String,
-    /// Source of its data.
+    /// Source of the machine's data.
     pub machine_source: String,
     /// Prediction model.
     pub model: Model,
     /// Source of the costs.
     pub costs: String,
-    /// The mapping as written, in short.
+    /// The mapping as written, in short form.
     pub mapping: String,
     /// Packets per burst as written.
     pub burst: u32,
-    /// Workers available on the machine for the path and its neighbours.
+    /// Number of workers available on the machine for the path and its neighbours.
     pub cpus: u32,
-    /// Flows of equal rate; rates are those of one.
+    /// Number of flows of equal rate; rates are per flow.
     pub flows: u32,
-    /// Predicted rate of a flow under the mapping as written, in kpps.
+    /// Predicted per-flow rate under the mapping as written, in kpps.
     pub predicted_kpps: Figure,
     /// Line rate; `null` without a line or a known packet size.
     pub line_rate_kpps: Option<f64>,
-    /// The fewest processors that sustain line rate; `null` where no line rate is known, and in
+    /// The fewest processors that sustain line rate; `null` if no line rate is known, and in
     /// records before version 2.0.
     #[serde(default)]
     pub line_hold: Option<LineHold>,
-    /// Upper bounds of predictions with reasons: line rate, a CPU quota, the best rate measured.
-    /// Only those that bound at least one prediction.
+    /// Upper bounds on predictions, with reasons: line rate, a CPU quota, the best rate measured.
+    /// Includes only those that bound at least one prediction.
     #[serde(default)]
     pub limits: Vec<String>,
     /// Its bottleneck.
     pub bottleneck: Bottleneck,
-    /// The workers of the mapping as written, and its neighbours.
+    /// Workers of the mapping as written, and their neighbours.
     pub workers: Vec<PlannedWorker>,
     /// Changes with a predicted gain, best first.
     pub recommendations: Vec<Recommendation>,
-    /// Changes ruled out by a stage or the machine, or not covered by the model.
+    /// Changes that a stage or the machine rules out, or that the model does not cover.
     pub ruled_out: Vec<RuledOut>,
     /// Extent of the search.
     pub search: Search,
-    /// Inputs of the predictions.
+    /// Inputs to the predictions.
     pub inputs: Vec<Input>,
 }

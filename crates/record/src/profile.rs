@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `profile` record: the functions in which the threads of a program spend CPU time,
-//! from samples.
+//! The body of a `profile` record: the functions in which a program's threads spend CPU time, from
+//! samples.
 //!
-//! Shares are of all samples of the program and, since each sample represents the same time, of its
-//! CPU time. Time asleep or waiting for a CPU is not sampled.
+//! Shares refer to all samples of the program and, since each sample represents the same amount of
+//! time, to its CPU time. Time asleep or waiting for a CPU is not sampled.
 
 use crate::figure::Figure;
 use crate::why::{PacketCount, Unread};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 pub struct ProfileReport {
     /// The sampled program.
     pub sampled: SampledProgram,
-    /// Length of the window, seconds of wall time.
+    /// Length of the window, in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// How the samples were taken.
     pub sampling: SamplingMethod,
-    /// CPU time of all threads in the window, seconds.
+    /// CPU time of all threads in the window, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub cpu_s: f64,
     /// Number of samples.
@@ -29,7 +29,7 @@ pub struct ProfileReport {
     pub lost_samples: u64,
     /// The sampled threads, by descending number of samples.
     pub threads: Vec<SampledThread>,
-    /// Functions, by descending number of samples in themselves.
+    /// Functions, by descending number of samples in the function itself.
     pub functions: Vec<FunctionCost>,
     /// Kinds of work, by descending number of samples.
     pub classes: Vec<ClassCost>,
@@ -38,7 +38,7 @@ pub struct ProfileReport {
     /// Packets of the requested interface, or else those that the program itself counts; `null`
     /// without either.
     pub packets: Option<PacketCount>,
-    /// CPU time of the profiler itself over `elapsed_s`: a share of one CPU.
+    /// CPU time of the profiler itself divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
     /// What could not be sampled, each with its reason.
     pub unread: Vec<Unread>,
@@ -48,13 +48,14 @@ pub struct ProfileReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProgram {
-    /// Its name according to the kernel (at most 15 bytes).
+    /// Name as the kernel has it (at most 15 bytes).
     pub name: String,
-    /// The processes, including those started during the window.
+    /// IDs of the processes, including those started during the window.
     pub pids: Vec<u32>,
-    /// Whether it was a command that `profile` started.
+    /// Whether the program was a command that `profile` started.
     pub is_command: bool,
-    /// Exit within the window: `exit status 1`, `SIGKILL`; `null` if it was still running.
+    /// How the program ended within the window: `exit status 1`, `SIGKILL`; `null` if it was still
+    /// running.
     pub ended: Option<String>,
     /// Whether the user ended the window early.
     pub interrupted: bool,
@@ -64,14 +65,15 @@ pub struct SampledProgram {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SamplingMethod {
-    /// The event: `cycles`, or `cpu-clock` without a PMU.
+    /// Sampled event: `cycles`, or `cpu-clock` without a PMU.
     pub event: String,
-    /// Samples per second of a running thread.
+    /// Samples per second of a thread's running time.
     #[serde(serialize_with = "crate::finite")]
     pub rate_hz: f64,
-    /// Whether the kernel was sampled. If not, its time is one function, `[not in user mode]`.
+    /// Whether the kernel was sampled. If not, its time appears as a single function, `[not in user
+    /// mode]`.
     pub has_kernel: bool,
-    /// Number of slices of the window, the unit of resampling for intervals.
+    /// Number of slices in the window; slices are the unit of resampling for intervals.
     pub slices: u32,
     /// Stack bytes per sample, in which callers were found by `.eh_frame`; `null` if they were
     /// found by frame pointers.
@@ -90,9 +92,9 @@ pub struct SampledThread {
     pub pid: u32,
     /// Its thread ID.
     pub tid: u32,
-    /// Its name at its last sample.
+    /// Name of the thread at its last sample.
     pub name: String,
-    /// Number of its samples.
+    /// Number of samples of the thread.
     pub samples: u64,
     /// Share of its CPU time spent on packets; the rest is its poll loop. Fitted from samples and
     /// packets per slice.
@@ -107,17 +109,17 @@ pub struct SampledThread {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionCost {
-    /// Its name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
+    /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// Its file; `kernel` for the kernel.
+    /// File that contains the function; `kernel` for the kernel.
     pub module: String,
-    /// Its kind of work, by name and file.
+    /// Kind of work, determined by name and file.
     pub class: CostClass,
     /// Samples in the function itself.
     pub samples: u64,
     /// Share of all samples in the function itself.
     pub share: Figure,
-    /// Samples in it or its callees.
+    /// Samples in the function or its callees.
     pub samples_with_callees: u64,
     /// CPU time per packet in the function itself, without the poll loop in threads whose `busy` is
     /// known; otherwise all of it.
@@ -141,22 +143,22 @@ pub struct ClassCost {
     pub ns_per_packet: Figure,
 }
 
-/// A function called along one path.
+/// A function on one call path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallNode {
-    /// Index of its caller in `calls`, always smaller than its own; `null` for the first function
-    /// of a thread.
+    /// Index of the caller in `calls`, always smaller than the node's own index; `null` for the
+    /// first function of a thread.
     pub caller: Option<u32>,
-    /// Index of its thread in `threads`.
+    /// Index of the thread in `threads`.
     pub thread: u32,
-    /// Index of its function in `functions`.
+    /// Index of the function in `functions`.
     pub function: u32,
-    /// Samples in the function itself, called along this path.
+    /// Samples in the function itself when called on this path.
     pub samples: u64,
 }
 
-/// Kinds of work of a packet program.
+/// Kinds of work in a packet-processing program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -187,7 +189,7 @@ pub enum CostClass {
     Polling,
     /// Idling.
     Idle,
-    /// The program's own work: user mode, none of the above.
+    /// The program's own work: user mode, but none of the above.
     Program,
     /// Other kernel work.
     Kernel,
@@ -213,7 +215,7 @@ impl CostClass {
         Self::Kernel,
     ];
 
-    /// Its keyword in records and in the list of patterns.
+    /// Returns the keyword in records and in the list of patterns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -244,47 +246,49 @@ impl CostClass {
 }
 
 impl ProfileReport {
-    /// Functions on the path of a node, outermost caller first.
+    /// Returns the functions on the call path to a node, outermost caller first.
     pub fn path(&self, node: usize) -> Vec<&FunctionCost> {
         let mut path = Vec::new();
         let mut next = Some(node);
         while let Some((at, node)) = next.and_then(|at| Some((at, self.calls.get(at)?))) {
             path.extend(self.functions.get(node.function as usize));
-            // Callers come first, so that a damaged record has no circle.
+            // Callers must come first, so that a damaged record cannot cause an infinite loop.
             next = node.caller.map(|caller| caller as usize).filter(|caller| *caller < at);
         }
         path.reverse();
         path
     }
 
-    /// The thread of a node.
+    /// Returns the thread of a node.
     pub fn thread_of(&self, node: &CallNode) -> Option<&SampledThread> {
         self.threads.get(node.thread as usize)
     }
 
-    /// Rank of each function: 1, plus 1 for each function whose share is significantly larger.
-    /// Functions of equal rank cannot be ordered.
+    /// Returns the rank of each function: 1, plus 1 for each function whose share is significantly
+    /// larger. Functions of equal rank cannot be ordered.
     pub fn ranks(&self) -> Vec<usize> {
         let ends: Vec<(f64, f64)> = self.functions.iter().map(|one| ends(&one.share)).collect();
         let above = |high: f64| ends.iter().filter(|(low, _)| *low > high).count();
         ends.iter().map(|(_, high)| 1 + above(*high)).collect()
     }
 
-    /// Half the interval of the first function's share; `None` if unknown.
+    /// Returns half the width of the interval of the first function's share; `None` if unknown.
     pub fn margin(&self) -> Option<f64> {
         let share = &self.functions.first()?.share;
         Some((share.high? - share.low?) / 2.0)
     }
 
-    /// Number of samples for which the share of the first function is accurate to ±`margin`, if the
-    /// program's behaviour does not change; `None` if its interval is unknown.
+    /// Returns the number of samples required to know the first function's share to within
+    /// ±`margin`, if the program's behaviour does not change; `None` if the interval of that share
+    /// is unknown.
     pub fn samples_for(&self, margin: f64) -> Option<u64> {
         let factor = (self.margin()? / margin).powi(2);
         (margin > 0.0).then(|| (self.samples as f64 * factor).round() as u64)
     }
 }
 
-/// Interval of a share; the share itself if it has none, as for functions with very few samples.
+/// Returns the interval of a share; if it has none, as for functions with very few samples, the
+/// share itself as both ends.
 fn ends(share: &Figure) -> (f64, f64) {
     let value = share.as_number().unwrap_or(0.0);
     match (share.low, share.high) {

@@ -23,14 +23,14 @@ pub struct Provenance {
     pub architecture: String,
     /// The processor's name.
     pub cpu: Option<String>,
-    /// The logical CPUs available to the program.
+    /// Logical CPUs available to the program.
     pub cpus: Vec<u32>,
     /// The operating system and its release.
     pub kernel: Option<String>,
     /// The hypervisor, if there is one and it identifies itself.
     pub hypervisor: Option<String>,
-    /// Whether the instructions are emulated: then counts are exact and times are meaningless.
-    /// `null` if unknown.
+    /// Whether the instructions are emulated, in which case counts are exact and times are
+    /// meaningless. `null` if unknown.
     pub emulated: Option<bool>,
     /// Load average over one minute when the program started.
     pub load_1min: Option<f64>,
@@ -44,11 +44,11 @@ pub struct Provenance {
     /// measured, and in records before version 1.4.
     #[serde(default)]
     pub others: Option<Figure>,
-    /// SMT siblings among `cpus`: the groups of hardware threads that share a core; `null` where
-    /// that was not read, and in records before version 1.4.
+    /// SMT siblings among `cpus`: the groups of hardware threads that share a core; `null` if not
+    /// read, and in records before version 1.4.
     #[serde(default)]
     pub siblings: Option<Vec<Vec<u32>>>,
-    /// CPU quota of the program's control groups, in CPUs; `null` without a limit, and in records
+    /// CPU quota of the program's control groups, in CPUs; `null` without a quota, and in records
     /// before version 2.0.
     #[serde(default)]
     pub cpu_quota: Option<f64>,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers that are identical in every run, on every machine and in every version: seeds are
-//! keys of path files, and published predictions and tables depend on them. Elsewhere, `fastrand`
-//! is used.
+//! Random numbers that are identical in every run, on every machine and in every version: path
+//! files have seeds as keys, and published predictions and tables depend on the numbers. Elsewhere,
+//! `fastrand` is used.
 
-/// 2^64 divided by the golden ratio, odd: successive multiples fill 64 bits evenly.
+/// 2^64 divided by the golden ratio, made odd: successive multiples fill 64 bits evenly.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes the bits of a number bijectively, 0 to 0: the finaliser of SplitMix64 (Steele, Lea and
-/// Flood, 2014).
+/// Mixes the bits of a number bijectively, mapping 0 to 0: the finaliser of SplitMix64 (Steele, Lea
+/// and Flood, 2014).
 #[inline]
 pub const fn finish(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ pub const fn mix(number: u64) -> u64 {
     finish(number.wrapping_add(GOLDEN))
 }
 
-/// SplitMix64: a counter through a mixing function. Not for secrets.
+/// SplitMix64: a counter passed through a mixing function. Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -31,29 +31,29 @@ impl Random {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
-        reason = "a sequence without end has no use for an Option"
+        reason = "the sequence never ends, so an Option would be useless"
     )]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         finish(self.0)
     }
 
-    /// Below `n`; uneven by less than `n` / 2^64.
+    /// Returns a number below `n`, with a bias of less than `n` / 2^64.
     #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// Above 0, at most 1.
+    /// Returns a uniformly distributed number above 0 and at most 1.
     pub fn uniform(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Standard normal (Box and Muller, 1958).
+    /// Returns a standard normal number (Box and Muller, 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
@@ -64,7 +64,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Compares with the first numbers of seed 1234567 from the authors' program.
+    /// Compares with the first numbers that the authors' program gives for seed 1234567.
     #[test]
     fn is_splitmix64() {
         let mut random = Random::new(1_234_567);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of a program's own regions: code between two counter reads.
+//! Counts for a program's own regions: code between two counter reads.
 
 use crate::figure::{Figure, Tier};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct RegionsReport {
     /// Evidence tier of the counts.
     pub tier: Tier,
-    /// Read method: `user read`, `read(2)`, or `timestamp counter only`.
+    /// How counters were read: `user read`, `read(2)`, or `timestamp counter only`.
     pub reading: String,
     /// Cost of an empty region, in ticks: measured here and subtracted below.
     pub own_ticks: Figure,
@@ -28,19 +28,20 @@ pub struct RegionReport {
     pub tid: u32,
     /// Number of completed visits.
     pub visits: u64,
-    /// Units of work reported in it; 0 if none.
+    /// Units of work reported in the region; 0 if none.
     pub units: u64,
-    /// Ticks in it, including inner regions, own cost subtracted. Wall time.
+    /// Ticks in the region, including nested regions, with the measurement's own cost subtracted.
+    /// Wall time.
     pub ticks: Figure,
-    /// The same without inner regions.
+    /// Ticks in the region, excluding nested regions.
     pub own_ticks: Figure,
-    /// Counts by event name; own cost subtracted.
+    /// Counts by event name, with the measurement's own cost subtracted.
     pub events: Vec<RegionEvent>,
-    /// The verdict, or why there is none: the region is shorter than ten times its measuring
-    /// overhead (nested regions included), or the thread was off-CPU.
+    /// The verdict, or the reason why there is none: the region is shorter than ten times its
+    /// measurement overhead (including that of nested regions), or the thread was off-CPU.
     pub verdict: String,
-    /// Whether a sampler counted it: the counts then cover everything its thread did, including
-    /// other regions.
+    /// Whether a sampler counted the region, in which case the counts cover everything its thread
+    /// did, including other regions.
     #[serde(default)]
     pub is_sampled: bool,
 }
@@ -50,17 +51,17 @@ pub struct RegionReport {
 pub struct RegionTotal<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Number of threads that entered it.
+    /// Number of threads that entered the region.
     pub threads: usize,
     /// Number of completed visits.
     pub visits: u64,
-    /// Units of work that were reported in it.
+    /// Units of work that were reported in the region.
     pub units: u64,
-    /// Ticks in it, or the reason why one of the threads has none.
+    /// Ticks in the region, or the reason why they are missing for one of the threads.
     pub ticks: Figure,
-    /// The same without inner regions.
+    /// Ticks in the region, excluding nested regions.
     pub own_ticks: Figure,
-    /// The counts in it, or the reason why one of the threads has none.
+    /// Counts in the region, or the reason why they are missing for one of the threads.
     pub events: Vec<RegionEvent>,
 }
 

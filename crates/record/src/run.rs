@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `run` record: time and packets of each worker and each stage.
+//! The body of a `run` record: time and packets for each worker and each stage.
 
 use crate::figure::Figure;
 use crate::finding::{Finding, KernelAdvice, Limit};
@@ -18,11 +18,11 @@ use std::fmt;
 pub struct Ledger {
     /// Input of the stage.
     pub input: Tally,
-    /// Created by the stage: its own packets, bytes prepended to a packet.
+    /// Created by the stage: its own packets, and bytes prepended to a packet.
     pub created: Tally,
     /// Output of the stage.
     pub output: Tally,
-    /// Consumed by the stage: packets that end here by design, bytes removed from a packet.
+    /// Consumed by the stage: packets that end here by design, and bytes removed from a packet.
     pub consumed: Tally,
     /// Dropped by the stage, by cause.
     pub drops: BTreeMap<String, Tally>,
@@ -31,7 +31,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Everything dropped, for any cause.
+    /// Returns the total dropped, over all causes.
     pub fn dropped(&self) -> Tally {
         self.drops.values().copied().sum()
     }
@@ -42,8 +42,8 @@ impl Ledger {
     }
 }
 
-/// Breakdown of a worker's time, in shares of the wall time of the measured part of the run. Each
-/// share is summed from its own timestamps; the wall time is read from another clock.
+/// Breakdown of a worker's time, as shares of wall time over the measured part of the run. Each
+/// share is summed from its own timestamps; wall time is read from another clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
@@ -56,18 +56,18 @@ pub struct TimeShares {
     /// Waiting for room in the next ring (back-pressure).
     #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
-    /// Not running: preempted by the system or stolen by the hypervisor.
+    /// Not running: preempted by another thread or stolen by the hypervisor.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
-    /// 1 minus the four shares: the cost of the meter, or unattributed time.
+    /// 1 minus the four shares: measurement overhead, or unattributed time.
     #[serde(serialize_with = "crate::finite")]
     pub unaccounted: f64,
 }
 
-/// Calls of one kernel by one stage on one worker.
+/// Calls to one kernel by one stage on one worker.
 ///
-/// From a random sample of turns in which the stage's calls were logged; when the run was over the
-/// worker made the same calls again, in the same order, on buffers that were in the cache.
+/// From a random sample of iterations in which the stage's calls were logged; after the run, the
+/// worker made the same calls again, in the same order, on cached buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelUse {
@@ -81,35 +81,35 @@ pub struct KernelUse {
     /// Mean bytes per call over the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub bytes_per_call: f64,
-    /// Ticks of the calls per packet of the stage.
+    /// Ticks spent in the calls, per packet of the stage.
     pub ticks_per_packet: Figure,
-    /// The same as a share of the stage's service time.
+    /// Time of the calls as a share of the stage's service time.
     pub share: Figure,
-    /// The same calls with every variant this processor can run, in the same rounds.
+    /// Times of the same calls with every variant that this processor can run, in the same rounds.
     pub variants: Vec<VariantTime>,
 }
 
-/// Time of one variant on the calls of a stage.
+/// Time of one variant for the calls of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantTime {
     /// The variant.
     pub variant: String,
-    /// Whether it is the selected variant for this kernel on this machine.
+    /// Whether this is the selected variant of the kernel on this machine.
     pub selected: bool,
-    /// Time of the calls relative to the variant in use: below 1 is faster.
+    /// Time of the calls relative to the variant in use; below 1 is faster.
     pub time_ratio: Figure,
 }
 
-/// An event requested around the stages.
+/// An event that was to be counted around the stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvent {
-    /// Its name: `instructions`, `cycles`, ...
+    /// Event name: `instructions`, `cycles`, ...
     pub name: String,
-    /// Reason why it was not counted; `null` if it was.
+    /// Reason why the event was not counted; `null` if it was.
     pub reason: Option<String>,
-    /// The command that would change that; `null` if there is none.
+    /// The command that would enable counting; `null` if there is none.
     pub fix: Option<String>,
 }
 
@@ -117,9 +117,9 @@ pub struct CountedEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvents {
-    /// Read method of the counters: `user read` or `read(2)`; `null` if nothing was counted.
+    /// How the counters were read: `user read` or `read(2)`; `null` if nothing was counted.
     pub reading: Option<String>,
-    /// One iteration in this number was counted.
+    /// One iteration in this many was counted.
     pub one_iteration_in: u64,
     /// The events, in order.
     pub events: Vec<CountedEvent>,
@@ -129,7 +129,7 @@ pub struct CountedEvents {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
-    /// The name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends.
+    /// Name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends.
     pub name: String,
     /// Input packets of the stage, over the whole run.
     pub packets: u64,
@@ -138,30 +138,30 @@ pub struct StageReport {
     pub kpps: Option<f64>,
     /// Service time: ticks of the timestamp counter per packet, waiting excluded.
     pub ticks_per_packet: Figure,
-    /// The same in core cycles; absent if the core clock changed during the run.
+    /// Service time in core cycles; absent if the core clock changed during the run.
     pub cycles_per_packet: Figure,
-    /// Share of wall time this stage worked; `null` also if no iteration of a clean window was
-    /// sampled.
+    /// Share of wall time that this stage spent working; also `null` if no iteration in a clean
+    /// window was sampled.
     pub busy: Option<f64>,
-    /// Share of wall time the stage's worker waited for packets.
+    /// Share of wall time that the stage's worker waited for packets.
     pub starved: Option<f64>,
-    /// Share of wall time the stage's worker waited for room in a ring.
+    /// Share of wall time that the stage's worker waited for room in a ring.
     pub blocked: Option<f64>,
-    /// Polls of the worker's input that found nothing.
+    /// Polls of the worker's input that returned nothing.
     pub empty_polls: u64,
     /// Packets dropped, by cause.
     pub drops: BTreeMap<String, u64>,
     /// The full packet balance, in packets and bytes.
     pub ledger: Ledger,
-    /// Additional counts of the stage (rules hit, translations made, ...), by name.
+    /// Additional counts kept by the stage (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
-    /// Reason why the stage had nothing to do for any packet; `null` if it worked on one or got
-    /// none, and in records before version 2.0.
+    /// Reason why the stage had nothing to do for any packet; `null` if it worked on a packet or
+    /// received none, and in records before version 2.0.
     #[serde(default)]
     pub idle: Option<String>,
     /// Kernels called by the stage; `null` if its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
-    /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` when nothing was
+    /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` if nothing was
     /// counted, and in records before version 1.2.
     pub events: Option<BTreeMap<String, Figure>>,
 }
@@ -182,36 +182,36 @@ pub struct WindowCount {
 pub struct WorkerReport {
     /// `segment.replica`, both from 0.
     pub name: String,
-    /// The logical processor the worker is pinned to.
+    /// Logical CPU to which the worker is pinned.
     pub cpu: u32,
     /// Index of the segment (a run of consecutive stages), from 0.
     pub segment: u32,
     /// Index of the segment's replica, from 0.
     pub replica: u32,
-    /// The stages in order, including the ends.
+    /// Stages in order, including the ends.
     pub stages: Vec<StageReport>,
-    /// Breakdown of the time; `null` if the run ended before its measured part began.
+    /// Breakdown of the worker's time; `null` if the run ended before its measured part began.
     pub time: Option<TimeShares>,
-    /// Nanoseconds of run-queue delay according to the scheduler over the same time; `null` if the
+    /// Run delay in nanoseconds, as accounted by the scheduler over the same time; `null` if the
     /// kernel does not report it.
     pub run_delay_ns: Option<u64>,
     /// `time.lost` in nanoseconds.
     pub lost_ns: u64,
-    /// Service time of the whole worker, ticks per input packet.
+    /// Service time of the whole worker, in ticks per input packet.
     pub ticks_per_packet: Figure,
-    /// Polls of the input that found nothing.
+    /// Polls of the input that returned nothing.
     pub empty_polls: u64,
-    /// Polls by number of packets obtained: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
+    /// Polls by number of packets returned: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
     pub burst_sizes: Vec<u64>,
     /// Measurement windows.
     pub windows: WindowCount,
     /// Involuntary context switches over the run.
     pub involuntary_switches: u64,
-    /// CPU time of the worker according to the scheduler over the whole run, including warm-up.
+    /// CPU time of the worker, as accounted by the scheduler over the whole run, including warm-up.
     pub cpu_ns: u64,
 }
 
-/// One ring between two workers.
+/// A ring between two workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RingReport {
@@ -221,13 +221,13 @@ pub struct RingReport {
     pub capacity: u64,
     /// Fill levels seen by the consumer: counts for 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
     pub occupancy: Vec<u64>,
-    /// Pushes without room for the whole burst.
+    /// Pushes for which the ring lacked room for the whole burst.
     pub full_pushes: u64,
     /// Packets left in the ring when the run ended.
     pub held: u64,
 }
 
-/// Time from the source to the sink, of the sampled packets.
+/// Time from the source to the sink, for sampled packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
@@ -245,13 +245,13 @@ pub struct Latency {
 pub struct RunReport {
     /// The name of the path.
     pub path: String,
-    /// The mapping in short: `parse+verify | filter x2`.
+    /// The mapping in short form: `parse+verify | filter x2`.
     pub mapping: String,
-    /// Kernels that the workers called: `selected`, the best of each, or the name of a variant;
-    /// `null` in records of version 1.0.
+    /// Kernels that the workers called: `selected`, which is the best variant of each, or the name
+    /// of a variant; `null` in records of version 1.0.
     pub kernels: Option<String>,
-    /// Events counted around the stages; `null` when none were requested, and in records
-    /// before version 1.2.
+    /// Events counted around the stages; `null` if none were requested, and in records before
+    /// version 1.2.
     pub counted: Option<CountedEvents>,
     /// Wall time of the measured part, in seconds; warm-up excluded.
     #[serde(serialize_with = "crate::finite")]
@@ -275,7 +275,7 @@ pub struct RunReport {
     pub rings: Vec<RingReport>,
     /// Latency through the path.
     pub latency: Latency,
-    /// Packets of the input that never entered the path, by cause (unreadable, too long, ...).
+    /// Input packets that never entered the path, by cause (unreadable, too long, ...).
     pub rejected: BTreeMap<String, u64>,
     /// Preparation of the input before the run: packets skipped, split and padded; `null` in
     /// records before version 2.0.
@@ -283,29 +283,29 @@ pub struct RunReport {
     pub input: Option<InputReport>,
     /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Packets of the input that the source replays, excluding rejected ones; `null` in records
-    /// before version 1.4.
+    /// Input packets that the source replays, excluding rejected ones; `null` in records before
+    /// version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
     /// Logical CPUs available to the workers; `null` in records before version 1.4, and in the runs
-    /// within a `tune` record, which has it itself.
+    /// within a `tune` record, which states the number itself.
     #[serde(default)]
     pub cpus_available: Option<u32>,
-    /// The line of the path; `null` without one, and in records before version 1.4.
+    /// The line of the path; `null` without a line, and in records before version 1.4.
     #[serde(default)]
     pub line: Option<LineReport>,
-    /// Bottleneck, as determined when it was measured; `null` in records before version 1.4, and in
-    /// the baseline of a `tune` record, which has it itself.
+    /// Bottleneck, as determined when the run was measured; `null` in records before version 1.4,
+    /// and in the baseline of a `tune` record, which states the bottleneck itself.
     #[serde(default)]
     pub finding: Option<Finding>,
-    /// Limiting causes, as in `linerate why`, the main one first: the same rules applied to the
-    /// time of the workers. Empty in records before version 2.0.
+    /// Limiting causes, as in `linerate why`, the main one first: the same rules, applied to the
+    /// workers' time. Empty in records before version 2.0.
     #[serde(default)]
     pub causes: Vec<WhyFinding>,
-    /// Better kernels for the calls of the path; `null` if unknown, and as for `cpus_available`.
+    /// Better kernels for the path's calls; `null` if unknown, and as for `cpus_available`.
     #[serde(default)]
     pub kernel_advice: Option<KernelAdvice>,
-    /// Cache level of the packets; `null` as for `cpus_available`.
+    /// Cache level that holds the packets; `null` as for `cpus_available`.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
 }
@@ -314,40 +314,40 @@ pub struct RunReport {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineReport {
-    /// Bits per second of a port.
+    /// Line rate per port, in bits per second.
     #[serde(serialize_with = "crate::finite")]
     pub bits_per_s: f64,
-    /// Ports, each with a separate flow.
+    /// Number of ports, each with a separate flow.
     pub ports: u32,
-    /// Mean size of the frames in bytes, FCS excluded.
+    /// Mean frame size in bytes, FCS excluded.
     #[serde(serialize_with = "crate::finite")]
     pub mean_frame_bytes: f64,
 }
 
-/// Cache level of the packets of a path: frames and buffers compared with the sizes in the
+/// Cache level that holds a path's packets: frames and buffers compared with the sizes in the
 /// machine's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketsHome {
     /// Bytes of frames and buffers used by one worker.
     pub bytes: Figure,
-    /// The nearest level that holds them, by name.
+    /// Name of the nearest level that holds these bytes.
     pub level: Figure,
-    /// Maximum wait of a load from there, in ns.
+    /// Maximum wait for a load from this level, in ns.
     pub miss_ns: Figure,
-    /// Maximum wait of a load from there, in core cycles.
+    /// Maximum wait for a load from this level, in core cycles.
     pub miss_cycles: Figure,
     /// Conclusion; `null` if the packets are in a fast enough level, or there is no profile.
     pub sentence: Option<String>,
 }
 
 impl WorkerReport {
-    /// Breakdown of the time; all zero if unknown.
+    /// Returns the breakdown of the time; all zero if unknown.
     pub fn time_or_zero(&self) -> TimeShares {
         self.time.unwrap_or_default()
     }
 
-    /// Stages of the path, without the ends of the worker: source and sink, or rings.
+    /// Returns the stages of the path, without the ends of the worker: source and sink, or rings.
     pub fn path_stages(&self) -> &[StageReport] {
         const HEADS: [&str; 2] = ["source", "ring in"];
         const TAILS: [&str; 2] = ["sink", "ring out"];
@@ -361,8 +361,8 @@ impl WorkerReport {
         }
     }
 
-    /// Share of the time spent on the work of a NIC, in source and sink: copying packets out of the
-    /// replayed traffic and discarding them. `None` if unknown.
+    /// Returns the share of time spent in source and sink on work that a NIC would do: copying
+    /// packets out of the replayed traffic and discarding them. `None` if unknown.
     fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");
@@ -370,21 +370,22 @@ impl WorkerReport {
     }
 }
 
-/// Cost of replaying packets, which a NIC and its driver would not have, or have in another form.
+/// Cost of replaying packets, which would not arise with a NIC and its driver, or would take
+/// another form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayShare {
-    /// Share of the time that all workers were busy, 0 to 1.
+    /// Share of the total busy time of all workers, 0 to 1.
     pub share: f64,
-    /// Capacity of the path without it, in kpps; `None` if the workers are not the limit. A model:
-    /// the busiest remaining worker is the bottleneck.
+    /// Capacity of the path without replay, in kpps; `None` if the workers are not the limit. This
+    /// is a model: the busiest remaining worker is the bottleneck.
     pub kpps_without: Option<f64>,
 }
 
 impl RunReport {
-    /// Cost of the replay; `None` if the times are unknown.
+    /// Returns the cost of the replay; `None` if the times are unknown.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         let (mut replay, mut busy) = (0.0, 0.0);
-        // Share of the time that each worker was not preempted.
+        // Shares of the time for which each worker was not preempted.
         let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
         for worker in &self.workers {
             let time = worker.time?;
@@ -406,25 +407,25 @@ impl RunReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
-    /// The stage that passed none on.
+    /// The stage that passed no packet on.
     pub stage: String,
-    /// Packets it was given, over all workers.
+    /// Packets given to the stage, over all workers.
     pub packets: u64,
-    /// Its drop reasons, most frequent first; empty if it consumed them by design.
+    /// The stage's drop causes, most frequent first; empty if it consumed the packets by design.
     pub causes: Vec<String>,
 }
 
 impl DeadEnd {
-    /// What to change, for people.
+    /// Tells people what to change.
     pub fn remedy(&self) -> &'static str {
         match self.causes.iter().any(|cause| cause.contains("checksum")) {
             true => {
-                "leave out `verify`, or record where checksums are complete: on the receiving \
-                 host, or with `ethtool -K IF tx off` on the sending one"
+                "leave out `verify`, or capture where checksums are complete: on the receiver, or \
+                 on the sender after `ethtool -K IF tx off`"
             }
             false => {
-                "`linerate stages KIND` lists what a stage accepts and why it drops; use stages \
-                 that fit the packets, or a source that fits the stages"
+                "`linerate stages KIND` lists what a stage accepts and its drop reasons; use \
+                 stages that match the packets, or a source that matches the stages"
             }
         }
     }
@@ -448,8 +449,8 @@ impl fmt::Display for DeadEnd {
 }
 
 impl RunReport {
-    /// The stage that all packets reached and none left, by design or by mistake; `None` if a
-    /// packet came through, none was offered, or some were still in flight.
+    /// Returns the stage that all packets reached and none left, by design or by mistake; `None` if
+    /// a packet reached the sink, none was offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);
@@ -458,7 +459,7 @@ impl RunReport {
             stages().filter(|stage| stage.name == name).map(|stage| &stage.ledger).collect()
         };
         let sum = |all: &[&Ledger], part: fn(&Ledger) -> u64| all.iter().copied().map(part).sum();
-        // Ends of workers pass on what they are given.
+        // The ends of workers pass on everything they are given.
         let name = stages().map(|stage| &stage.name).find(|name| {
             let all = of(name);
             let given: u64 = sum(&all, |ledger| ledger.input.packets);

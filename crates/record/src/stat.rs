@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of `linerate stat`: counts of events, raw and scaled, and derived metrics.
+//! Result of `linerate stat`: raw and scaled event counts, and derived metrics.
 
 use crate::figure::{Figure, Figures, Tier};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Counters of a command, a process, its threads, or processors.
+/// Counters for a command, a process, its threads, or processors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatReport {
-    /// The target of counting.
+    /// What was counted.
     pub target: StatTarget,
     /// Evidence tier of the hardware events: `hw`, `user` or `sim`; `sw` if there are none.
     pub tier: Tier,
-    /// Whether that tier was requested; otherwise it is the best that works here.
+    /// Whether that tier was requested; otherwise it is the best one that works here.
     pub tier_asked: bool,
     /// The event table that named the hardware events: `armv8`, `cortex_a7`, `generic`, ...
     pub event_table: String,
@@ -24,8 +24,8 @@ pub struct StatReport {
     /// Counting time over all repetitions, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Exit status of the command: of several runs, the first other than 0, else the last; `null`
-    /// without a command, or if it never started.
+    /// Exit status of the command: over several runs, the first one other than 0, otherwise the
+    /// last; `null` without a command, or if it never started.
     pub ended: Option<ExitStatus>,
     /// Whether the user stopped counting.
     pub interrupted: bool,
@@ -37,37 +37,38 @@ pub struct StatReport {
     pub repetitions: u64,
     /// Divisor of `per_unit`; `null` unless requested.
     pub unit_of_work: Option<UnitOfWork>,
-    /// Multiplexing of event sets; `null` if all were counted all the time.
+    /// Multiplexing of event sets; `null` if all events were counted all the time.
     pub rotation: Option<RotationReport>,
     /// Requested events in order, counted or not.
     pub events: Vec<EventCount>,
     /// Metrics computed from the events.
     pub metrics: Vec<MetricValue>,
-    /// The counts over time, if requested.
+    /// Counts over time, if requested.
     pub intervals: Vec<IntervalCounts>,
-    /// The counts of each thread, if requested.
+    /// Counts per thread, if requested.
     pub threads: Vec<ThreadCounts>,
     /// Differences from the record given with `--baseline`.
     pub baseline: Vec<BaselineChange>,
     /// Description of the baseline record; `null` without one.
     pub baseline_of: Option<BaselineOf>,
-    /// Times by name: `elapsed_s`, for a command also `user_s` and others; empty in records before
-    /// version 1.4.
+    /// Times by name: `elapsed_s` and, for a command, also `user_s` and others; empty in records
+    /// before version 1.4.
     #[serde(default)]
     pub times: Figures,
-    /// Remarks of the simulator about the command.
+    /// The simulator's remarks on the command.
     #[serde(default)]
     pub remarks: Vec<Warning>,
 }
 
-/// Size of the environment of a command. The kernel puts it above the stack, so its size shifts the
-/// addresses on the stack, and changes some counts.
+/// Size of a command's environment. The kernel places the environment above the stack, so its size
+/// shifts stack addresses and changes some counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Variables.
     pub variables: u64,
-    /// Bytes of all names and values, each with `=` and the NUL at its end.
+    /// Size in bytes of all names and values, including the `=` and the terminating NUL of each
+    /// variable.
     pub bytes: u64,
 }
 
@@ -75,7 +76,7 @@ pub struct Environment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineOf {
-    /// The target of counting.
+    /// What was counted.
     pub target: StatTarget,
     /// Evidence tier of hardware events.
     pub tier: Tier,
@@ -90,12 +91,12 @@ pub struct BaselineOf {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum StatTarget {
-    /// A command from its start to its end, with all its children.
+    /// A command, from start to end, with all its children.
     Command {
         /// The command and its arguments.
         argv: Vec<String>,
     },
-    /// A running process, with the threads and children it creates meanwhile.
+    /// A running process, with the threads and children that it creates during counting.
     Process {
         /// Its number.
         pid: u32,
@@ -107,17 +108,17 @@ pub enum StatTarget {
     },
 }
 
-/// Exit status or signal of a command: one of the two is set.
+/// Exit status or signal of a command; one of the two is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitStatus {
     /// Its exit status.
     pub status: Option<i32>,
-    /// The signal that killed it.
+    /// Signal that killed the command.
     pub signal: Option<i32>,
 }
 
-/// A cache as it was simulated.
+/// A cache as simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheShape {
@@ -141,7 +142,7 @@ pub struct SimulatedCaches {
     pub d1: CacheShape,
     /// Last level.
     pub ll: CacheShape,
-    /// Changes made for the simulator, which only supports powers of two; empty if none.
+    /// Changes made to suit the simulator, which supports only powers of two; empty if none.
     pub note: String,
 }
 
@@ -149,7 +150,7 @@ pub struct SimulatedCaches {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitOfWork {
-    /// Its name: that of an event, or `unit` where a number was given.
+    /// Name of the unit: an event name, or `unit` if a number was given.
     pub name: String,
     /// Number of units.
     pub count: Figure,
@@ -159,13 +160,13 @@ pub struct UnitOfWork {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RotationReport {
-    /// The events of each set; those that are always counted are in no set.
+    /// Events in each set; events that are always counted are not in any set.
     pub sets: Vec<Vec<String>>,
-    /// The nominal length of a slice, in ns.
+    /// Nominal length of a slice, in ns.
     pub slice_ns: u64,
-    /// Slices counted, over all sets.
+    /// Number of slices counted, over all sets.
     pub slices: u64,
-    /// Base of scaling: `time`, or the name of an event that was always counted.
+    /// Base for scaling: `time`, or the name of an event that was always counted.
     pub scaled_by: String,
 }
 
@@ -173,21 +174,22 @@ pub struct RotationReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventCount {
-    /// Its name; the key in `summary` and `figures`.
+    /// Name, which is the key in `summary` and `figures`.
     pub name: String,
-    /// The processor's own name and code; `null` if there is none.
+    /// The processor's own name and code for the event; `null` if there is none.
     pub native: Option<String>,
     /// The count while the event was on a counter; `null` if it never was.
     pub raw: Option<u64>,
-    /// Estimate for the whole time, with its interval; absent with a reason.
+    /// Estimate for the whole time, with its interval; if absent, with the reason.
     pub count: Figure,
-    /// The share of the time that the event was on a counter, 0 to 1; `null` when it never was.
+    /// Share of the time that the event was on a counter, 0 to 1; `null` if it never was.
     pub duty: Option<f64>,
-    /// Slices in which it was counted; `null` without rotation.
+    /// Number of slices in which the event was counted; `null` without rotation.
     pub periods: Option<u64>,
     /// `count` per unit of work; `null` unless requested.
     pub per_unit: Option<Figure>,
-    /// The command or setting that would enable it; `null` if it was counted, or no fix is known.
+    /// The command or setting that would enable the event; `null` if it was counted, or no fix is
+    /// known.
     pub fix: Option<String>,
 }
 
@@ -195,19 +197,19 @@ pub struct EventCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricValue {
-    /// Its name; the key in `summary` and `figures`.
+    /// Name, which is the key in `summary` and `figures`.
     pub name: String,
-    /// The set it belongs to: `pipeline`, `cache`, ...
+    /// The metric set: `pipeline`, `cache`, ...
     pub set: String,
-    /// Its formula, in names of events.
+    /// The formula, in terms of event names.
     pub formula: String,
     /// The value.
     pub figure: Figure,
-    /// Its meaning and limits.
+    /// What the metric means, and its limits.
     pub prose: String,
 }
 
-/// Counts of one interval.
+/// Counts for one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalCounts {
@@ -221,11 +223,12 @@ pub struct IntervalCounts {
     pub counts: Vec<Figure>,
 }
 
-/// Counts of one thread.
+/// Counts for one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCounts {
-    /// Its ID; 0 for the last row, which has the remainder, so that all rows add up.
+    /// Thread ID; 0 for the last row, which holds the remainder, so that the rows add up to the
+    /// total.
     pub tid: u32,
     /// Its name.
     pub name: String,
@@ -233,23 +236,24 @@ pub struct ThreadCounts {
     pub counts: Vec<Figure>,
 }
 
-/// Difference of an event or metric from the baseline.
+/// Difference between an event or metric and its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineChange {
     /// The figure's name.
     pub name: String,
-    /// Its value in the baseline; `null` if it has none.
+    /// Value in the baseline; `null` if there is none.
     #[serde(serialize_with = "finite_or_absent")]
     pub before: Option<f64>,
-    /// Its value now; `null` if it has none.
+    /// Value now; `null` if there is none.
     #[serde(serialize_with = "finite_or_absent")]
     pub now: Option<f64>,
-    /// `now / before - 1`; `null` when one of them is, or `before` is 0.
+    /// `now / before - 1`; `null` if either is `null`, or if `before` is 0.
     pub change: Option<f64>,
-    /// Whether it is beyond the threshold in the costly direction; never if it was not judged.
+    /// Whether the change exceeds the threshold in the costly direction; never true if the figure
+    /// was not judged.
     pub is_regression: bool,
-    /// Whether it was judged, or why not.
+    /// Whether the figure was judged, or why not.
     pub judged: Judged,
 }
 
@@ -260,24 +264,24 @@ pub struct BaselineChange {
 pub enum Judged {
     /// Judged.
     Yes,
-    /// Not judged: more of it is not worse, or not for the same amount of work.
+    /// Not judged: a higher value is not worse, or is not worse for the same amount of work.
     NoCost,
     /// Not judged: its variation between runs is unknown.
     NoInterval,
-    /// Not judged: a different tier than the baseline.
+    /// Not judged: counted with a different tier than the baseline.
     OtherTier,
     /// Not judged: simulated with different caches than the baseline.
     OtherCaches,
     /// Not judged: the baseline has no value.
     NotCountedBefore,
-    /// Not judged: it has no value now.
+    /// Not judged: there is no value now.
     NotCountedNow,
     /// Written by a newer version, with an unknown reason.
     #[serde(other)]
     Unknown,
 }
 
-/// As [`crate::finite`], for optional numbers.
+/// Serialises an optional number, as [`crate::finite`] does a number.
 fn finite_or_absent<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => crate::finite(value, to),

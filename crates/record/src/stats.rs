@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Robust statistics: medians, quantiles, and intervals that hold what they promise.
+//! Robust statistics: medians, quantiles, and intervals that have the coverage they claim.
 //!
 //! Choosing a method:
 //!
@@ -12,11 +12,12 @@
 //! | the same, and any other statistic of them: a slope | [`block_bootstrap`] |
 //! | samples of a profile, counted in consecutive windows | [`share_interval`] |
 //!
-//! For independent samples no bootstrap is needed: order statistics give an interval that holds for
-//! every distribution and every sample size, in closed form. Neighbouring windows are not
-//! independent, and there blocks of them are resampled.
+//! Independent samples need no bootstrap: order statistics give a closed-form interval that holds
+//! for every distribution and every sample size. Neighbouring windows are not independent, so they
+//! are resampled in blocks.
 //!
-//! Left out: means and standard deviations. One preempted window moves them as far as it likes.
+//! Left out: means and standard deviations. A single preempted window can shift them arbitrarily
+//! far.
 
 pub mod coverage;
 mod shares;
@@ -25,14 +26,14 @@ pub use shares::share_interval;
 
 use crate::random::Random;
 
-/// Confidence of every interval that linerate reports: the share of repetitions in which it
-/// contains the true value. Intervals of a different confidence document why.
+/// Confidence of every interval that linerate reports: the share of repetitions in which the
+/// interval contains the true value. Intervals with a different confidence document why.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Quantile of the standard normal distribution for [`CONFIDENCE`].
 pub const NORMAL_QUANTILE: f64 = 1.959_964;
 
-/// Name of a [`CONFIDENCE`] interval in tables and sentences: `95 % interval`.
+/// Returns the name of a [`CONFIDENCE`] interval in tables and sentences: `95 % interval`.
 pub fn interval_name() -> String {
     format!("{} % interval", 100.0 * CONFIDENCE)
 }
@@ -42,21 +43,21 @@ pub fn interval_name() -> String {
 pub struct Estimate {
     /// The point estimate; NaN if there is none.
     pub value: f64,
-    /// Lower end of the interval; minus infinity when the samples do not bound it.
+    /// Lower end of the interval; minus infinity if the samples do not bound it.
     pub low: f64,
-    /// Upper end of the interval; infinity when the samples do not bound it.
+    /// Upper end of the interval; infinity if the samples do not bound it.
     pub high: f64,
-    /// The share of repetitions in which the interval is meant to contain the true value, 0 to 1.
+    /// Share of repetitions in which the interval is meant to contain the true value, 0 to 1.
     pub confidence: f64,
-    /// Samples behind the estimate.
+    /// Number of samples from which the estimate was computed.
     pub n: u64,
 }
 
 mod algebra;
 
-/// The `q` quantile of `samples`, for `q` from 0 to 1: linear between order statistics, the
-/// smallest sample at 0 and the largest at 1 (definition 7 of Hyndman and Fan, 1996).
-/// `None` without samples, when one is not a number, or when `q` is out of range.
+/// Returns the `q` quantile of `samples`, for `q` from 0 to 1: linear between order statistics,
+/// with the smallest sample at 0 and the largest at 1 (definition 7 of Hyndman and Fan, 1996).
+/// `None` if there are no samples, one of them is NaN, or `q` is out of range.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&q) {
         return None;
@@ -64,7 +65,7 @@ pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted(samples)?, q))
 }
 
-/// The median of `samples`: [`quantile`] at one half.
+/// Returns the median of `samples`: [`quantile`] at one half.
 pub fn median(samples: &[f64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
@@ -78,32 +79,34 @@ fn sorted(samples: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// `sorted` is not empty and `q` within 0 to 1.
+/// Requires that `sorted` is not empty and that `q` is within 0 to 1.
 fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q * (sorted.len() - 1) as f64;
     let (below, above) = (position.floor() as usize, position.ceil() as usize);
     let share = position - below as f64;
-    // Not `below + share * (above - below)`: that loses the sample itself when they are infinite.
+    // Not `below + share * (above - below)`, which loses the sample itself if the two are infinite.
     if share == 0.0 { sorted[below] } else { sorted[below] * (1.0 - share) + sorted[above] * share }
 }
 
-/// The median of independent samples and an interval for the median of their distribution.
-/// [`quantile_interval`] at one half: 90 % takes at least 5 samples, 95 % 6, 99 % 8.
+/// Returns the median of independent samples and an interval for the median of their distribution.
+/// This is [`quantile_interval`] at one half: 90 % confidence requires at least 5 samples, 95 % 6,
+/// 99 % 8.
 pub fn median_interval(samples: &[f64], confidence: f64) -> Estimate {
     quantile_interval(samples, 0.5, confidence)
 }
 
-/// The `q` quantile of independent samples and an interval for the quantile of their distribution.
+/// Returns the `q` quantile of independent samples and an interval for the quantile of their
+/// distribution.
 ///
-/// The number of samples below the true quantile is binomial (`n`, `q`), for any distribution. The
-/// `l`-th smallest is therefore above it with probability `P(N < l)` and the `u`-th smallest below
-/// it with `P(N >= u)`; the interval takes the largest `l` and the smallest `u` that keep each of
-/// these within `(1 - confidence) / 2`. It therefore contains the true value in at least
-/// `confidence` of all repetitions, at any `n` and for any distribution. Where no sample is far
-/// enough out, that end is infinite.
+/// The number of samples below the true quantile follows the binomial distribution (`n`, `q`),
+/// whatever the distribution of the samples. The `l`-th smallest is therefore above it with
+/// probability `P(N < l)` and the `u`-th smallest below it with `P(N >= u)`; the interval takes the
+/// largest `l` and the smallest `u` that keep each of these within `(1 - confidence) / 2`. It
+/// therefore contains the true value in at least `confidence` of all repetitions, at any `n` and
+/// for any distribution. If no sample is far enough out on one side, that end is infinite.
 ///
-/// The value is not a number without samples, when one is not a number, or when `q` or `confidence`
-/// is not between 0 and 1.
+/// The value is NaN if there are no samples, one of them is NaN, or `q` or `confidence` is not
+/// between 0 and 1.
 pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     let inside = |x: f64| x > 0.0 && x < 1.0;
     let unknown = unknown_of(samples.len(), confidence);
@@ -120,17 +123,18 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     Estimate { confidence, ..Estimate::of_ends(value, end(low), end(high), n) }
 }
 
-/// Result for uninformative samples.
+/// Returns the result for uninformative samples.
 fn unknown_of(samples: usize, confidence: f64) -> Estimate {
     Estimate { confidence, ..Estimate::of_ends(f64::NAN, None, None, samples as u64) }
 }
 
-/// The ranks (from 0) of the order statistics that bound the `q` quantile of `n` samples, each
-/// missed with probability `tail` at most.
+/// Returns the ranks (from 0) of the order statistics that bound the `q` quantile of `n` samples,
+/// each with a probability of at most `tail` that the quantile is beyond it.
 fn binomial_ranks(n: usize, q: f64, tail: f64) -> (Option<usize>, Option<usize>) {
     let weights = binomial_weights(n, q);
     let tail = tail * weights.iter().sum::<f64>();
-    // Ranks whose cumulated weight stays within the tail; rank r (from 0) misses with P(N <= r).
+    // Counts the ranks whose cumulative weight stays within the tail; rank r (from 0) misses the
+    // quantile with probability P(N <= r).
     let within = |weights: &mut dyn Iterator<Item = &f64>| {
         let mut sum = 0.0;
         weights
@@ -145,9 +149,9 @@ fn binomial_ranks(n: usize, q: f64, tail: f64) -> (Option<usize>, Option<usize>)
     (low.checked_sub(1), if high == 0 { None } else { Some(n - high) })
 }
 
-/// Weights proportional to the binomial probabilities of 0 to `n`: 1 at the mode, and from there
-/// outwards by the ratio of neighbours, `p(k+1) / p(k) = (n-k) q / ((k+1) (1-q))`, so that nothing
-/// overflows and what underflows does not matter.
+/// Returns weights proportional to the binomial probabilities of 0 to `n`: 1 at the mode, and from
+/// there outwards by the ratio of neighbours, `p(k+1) / p(k) = (n-k) q / ((k+1) (1-q))`, so that
+/// nothing overflows and anything that underflows is negligible.
 fn binomial_weights(n: usize, q: f64) -> Vec<f64> {
     let odds = q / (1.0 - q);
     let up = |k: usize| (n - k) as f64 * odds / (k + 1) as f64;
@@ -162,14 +166,14 @@ fn binomial_weights(n: usize, q: f64) -> Vec<f64> {
     weights
 }
 
-/// Speedup of a candidate over a baseline that ran in the same rounds: the median over rounds of
-/// `candidate[i] / baseline[i]`, with the interval of [`median_interval`] (90 % takes at least 5
-/// rounds).
+/// Returns the speedup of a candidate over a baseline that ran in the same rounds: the median over
+/// rounds of `candidate[i] / baseline[i]`, with the interval of [`median_interval`] (90 % requires
+/// at least 5 rounds).
 ///
-/// Not the ratio of the two medians: what slows a round down slows both of its runs down and leaves
-/// their ratio alone, whereas the two medians may come from different rounds.
+/// It is not the ratio of the two medians: anything that slows a round slows both of its runs and
+/// leaves their ratio unchanged, whereas the two medians may come from different rounds.
 ///
-/// The value is not a number when the slices differ in length, are empty, or a baseline is 0.
+/// The value is NaN if the slices differ in length or are empty, or if a baseline is 0.
 pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Estimate {
     if baseline.len() != candidate.len() || baseline.contains(&0.0) {
         return unknown_of(baseline.len(), confidence);
@@ -178,15 +182,15 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
     median_interval(&ratios, confidence)
 }
 
-/// The median of an autocorrelated series (consecutive windows of one run), and an interval for the
-/// median of the underlying process.
+/// Returns the median of an autocorrelated series (consecutive windows of one run), and an interval
+/// for the median of the underlying process.
 ///
 /// The bootstrap resamples the share of the series below the median, not the median itself: a share
-/// is a mean and therefore well-behaved under resampling. The quantiles of the series map its
-/// interval back (Woodruff, 1952). Resampling and its limits are those of
+/// is a mean and therefore well behaved under resampling. The interval of that share is mapped back
+/// through the quantiles of the series (Woodruff, 1952). Resampling and its limits are as for
 /// [`block_bootstrap_ratio`].
 ///
-/// The value is not a number without samples or when one is not finite.
+/// The value is NaN if there are no samples or one of them is not finite.
 pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
     let unknown = unknown_of(series.len(), confidence);
     if series.iter().any(|x| !x.is_finite()) || !(confidence > 0.0 && confidence < 1.0) {
@@ -209,25 +213,25 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
     }
 }
 
-/// The sum of `above` over the sum of `under` (ticks over packets, say), from the windows of one
-/// run, and an interval for that ratio in the underlying process.
+/// Returns the sum of `above` over the sum of `under` (ticks over packets, say) for the windows of
+/// one run, and an interval for that ratio in the underlying process.
 ///
-/// Windows are drawn with replacement in blocks of neighbours, wrapping round at the end (circular
-/// block bootstrap: Politis and Romano, 1992), so that what neighbours have in common stays
-/// together. The length of a block follows from the series itself. The interval is that of the
-/// percentiles, widened for the number of blocks as Student's t is. The same seed gives the same
+/// Windows are drawn with replacement in blocks of neighbours, wrapping around at the end (circular
+/// block bootstrap: Politis and Romano, 1992), so that correlation between neighbours is preserved.
+/// The block length is derived from the series itself. The interval is the percentile interval,
+/// widened for a finite number of blocks in the manner of Student's t. The same seed gives the same
 /// interval.
 ///
-/// Coverage of a 95 % interval: for independent windows 93 to 96 % at any length. For neighbours
-/// correlated by 0.8 it is 92 % or more from 200 windows on, about 90 % with 60 to 100 and 80 %
-/// with 30, which are too few to estimate the correlation length. With fewer than 4 blocks the
-/// interval is infinite.
+/// Coverage of a 95 % interval: for independent windows, 93 to 96 % at any length. With a
+/// correlation of 0.8 between neighbours, it is 92 % or more from 200 windows upwards, about 90 %
+/// with 60 to 100, and 80 % with 30, which are too few to estimate the correlation length. With
+/// fewer than 4 blocks the interval is infinite.
 ///
-/// Takes some milliseconds at most, however long the series: above 2048 windows, neighbours are
-/// added up first.
+/// Takes a few milliseconds at most, however long the series: above 2048 windows, neighbours are
+/// first added up.
 ///
-/// The value is not a number without samples, when the slices differ in length, when a sample is
-/// not finite, or when `under` adds up to 0.
+/// The value is NaN if there are no samples, the slices differ in length, a sample is not finite,
+/// or `under` adds up to 0.
 pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed: u64) -> Estimate {
     let ratio = above.iter().sum::<f64>() / under.iter().sum::<f64>();
     let unknown = unknown_of(above.len(), confidence);
@@ -241,13 +245,13 @@ pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed
     }
 }
 
-/// A statistic of the windows of one run, and an interval for it. `statistic` gets the indices of
-/// the windows to use, first all of them, then each resample. Resampling and its limits are those
-/// of [`block_bootstrap_ratio`]; the length of a block follows from `series`, one value per window:
-/// the residuals of the windows after the statistic is subtracted.
+/// Returns a statistic of the windows of one run, and an interval for it. `statistic` receives the
+/// indices of the windows to use, first all of them, then each resample. Resampling and its limits
+/// are as for [`block_bootstrap_ratio`]; the block length is derived from `series`, one value per
+/// window: the window's residual after the statistic is subtracted.
 ///
-/// The value is not a number when the statistic is not; the interval is infinite under 4 blocks,
-/// and when the statistic of a resample is not finite.
+/// The value is NaN if the statistic is NaN; the interval is infinite with fewer than 4 blocks, or
+/// if the statistic of a resample is not finite.
 pub fn block_bootstrap(
     series: &[f64],
     confidence: f64,
@@ -310,12 +314,12 @@ impl Cell {
 
 /// Bounds the cost to `RESAMPLES * MAX_CELLS` draws.
 const MAX_CELLS: usize = 2048;
-/// Leaves the 5 % and 95 % points of the resampled statistic an error of about 2 % of its width.
+/// Leaves an error of about 2 % of the width of the resampled statistic in its 5 % and 95 % points.
 const RESAMPLES: usize = 1000;
-/// Minimum number of blocks: fewer do not show how blocks differ.
+/// Minimum number of blocks: with fewer, the variation between blocks cannot be estimated.
 const MIN_BLOCKS: usize = 4;
 
-/// The interval of the ratio of sums over `cells`; `None` when there are too few blocks.
+/// Returns the interval of the ratio of sums over `cells`; `None` if there are too few blocks.
 fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f64, f64)> {
     let total = |cells: &[Cell]| cells.iter().fold(Cell::default(), |a, &b| a.plus(b));
     let group = cells.len().div_ceil(MAX_CELLS).max(1);
@@ -334,9 +338,10 @@ fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f
     Some((at(tail), at(1.0 - tail)))
 }
 
-/// The ratio of sums over `blocks` blocks of `length` neighbours, drawn [`RESAMPLES`] times.
+/// Returns the ratio of sums over `blocks` blocks of `length` neighbours, drawn [`RESAMPLES`]
+/// times.
 fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64> {
-    // sums[i]: of the first i cells, wrapping around by a block.
+    // sums[i] is the sum over the first i cells, which wrap around by one block.
     let round = cells.iter().chain(&cells[..length]);
     let mut sums = vec![Cell::default()];
     sums.extend(round.scan(Cell::default(), |sum, &cell| {
@@ -353,33 +358,34 @@ fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64>
         .collect()
 }
 
-/// Ratio of the width of an interval from `blocks` blocks to one from infinitely many: the spread
-/// is estimated with `blocks - 1` degrees of freedom, so `sqrt(k / (k-1)) * t / z`, with the first
-/// term of the expansion of t about z (Abramowitz and Stegun, 26.7.5).
+/// Returns the ratio of the width of an interval from `blocks` blocks to that of one from
+/// infinitely many: the spread is estimated with `blocks - 1` degrees of freedom, so the ratio is
+/// `sqrt(k / (k-1)) * t / z`, with the first term of the expansion of t about z (Abramowitz and
+/// Stegun, 26.7.5).
 fn student_factor(blocks: usize, tail: f64) -> f64 {
     let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
     let z = normal_quantile(tail);
     (blocks / freedom).sqrt() * (1.0 + (z * z + 1.0) / (4.0 * freedom))
 }
 
-/// Widening factor for a correlation length that is long compared with the series: blocks of
-/// `length` of `n` neighbours miss the correlation across their ends, and a short series does not
-/// show all of it. The 3 was chosen for a coverage of 95 % in simulation from 400 windows on;
-/// without it the coverage for 100 windows correlated by 0.8 is 88 %, with it 92 %. Independent
-/// windows come in blocks of 1 and are not affected.
+/// Returns the widening factor for a correlation length that is long compared with the series:
+/// blocks of `length` out of `n` neighbours miss the correlation across their ends, and a short
+/// series does not show all of it. The 3 was chosen for a coverage of 95 % in simulation from 400
+/// windows upwards; for 100 windows with a correlation of 0.8 between neighbours, coverage is 88 %
+/// without it and 92 % with it. Independent windows form blocks of 1 and are not affected.
 fn memory_factor(length: usize, n: usize) -> f64 {
     1.0 + 3.0 * (length - 1) as f64 / n as f64
 }
 
-/// Point that the standard normal exceeds with probability `tail`, 0 to 0.5, within 0.003
-/// (Abramowitz and Stegun, 26.2.22).
+/// Returns the point that a standard normal variable exceeds with probability `tail`, 0 to 0.5, to
+/// within 0.003 (Abramowitz and Stegun, 26.2.22).
 fn normal_quantile(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
     t - (2.30753 + 0.27061 * t) / (1.0 + 0.99229 * t + 0.04481 * t * t)
 }
 
-/// Block length, from the autocorrelation of the series: the rule of Politis and White (2004) with
-/// its correction (2009) for the circular block bootstrap.
+/// Derives the block length from the autocorrelation of the series, by the rule of Politis and
+/// White (2004) with its correction (2009) for the circular block bootstrap.
 ///
 /// ```text
 /// r(k)   correlation of the residuals with themselves k later
@@ -389,10 +395,10 @@ fn normal_quantile(tail: f64) -> f64 {
 /// length = (c n G^2 / g^2)^(1/3)
 /// ```
 ///
-/// Two constants differ from theirs, which aim at the variance with the least error and leave the
+/// Two constants differ from theirs, which aim to minimize the error of the variance and leave the
 /// interval too narrow: r is insignificant below 1.5 standard errors (theirs: 2), and c is 4
-/// (theirs: 3/2). With theirs, 400 windows correlated by 0.8 under noise are covered by 81 % of the
-/// 90 % intervals; with these by 85 %.
+/// (theirs: 3/2). With theirs, 81 % of the 90 % intervals from 400 windows with a correlation of
+/// 0.8 under noise cover the true value; with these constants, 85 % do.
 fn block_length(residuals: &[f64]) -> usize {
     let n = residuals.len();
     let longest = (n / MIN_BLOCKS).max(1);
@@ -420,8 +426,8 @@ fn block_length(residuals: &[f64]) -> usize {
     (length.ceil() as usize).clamp(1, longest)
 }
 
-/// The last lag before the correlation stays insignificant for `quiet` lags; at most about the
-/// square root of `n`.
+/// Returns the last lag before the correlation stays insignificant for `quiet` lags; at most about
+/// the square root of `n`.
 fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
     let log = (n as f64).log10();
     let quiet = (log.sqrt().ceil() as usize).max(5);

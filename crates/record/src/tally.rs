@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets and their bytes, counted together.
+//! Packet and byte counts kept together.
 
 use serde::{Deserialize, Serialize};
 
-/// A number of packets and their bytes.
+/// A number of packets and their total bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Packets.
     pub packets: u64,
-    /// Bytes of those packets, from the first byte of the frame; FCS, preamble and gap excluded.
+    /// Bytes of those packets, from the first byte of the frame; excludes FCS, preamble and gap.
     pub bytes: u64,
 }
 

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tcp` record: speed of TCP stacks with different sets of routines under traffic
-//! patterns, with the bound: the same run without checksums.
+//! The body of a `tcp` record: speed of TCP stacks with different sets of routines under various
+//! traffic patterns, with an upper bound: the same run without checksums.
 //!
-//! All sets of a pattern ran in the same rounds, in random order, client and server in one thread,
-//! the clock of the stacks virtual. Rates are per second of processor time.
+//! All sets for a pattern ran in the same rounds, in random order, with client and server in one
+//! thread and the stacks on a virtual clock. Rates are per second of CPU time.
 
 use crate::figure::Figure;
 use crate::kernels::Skipped;
 use serde::{Deserialize, Serialize};
 
-/// Known stacks, by name.
+/// Known TCP stacks, by name.
 pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
 
-/// TCP stacks of one machine.
+/// TCP stacks measured on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
-    /// The logical CPU everything ran on.
+    /// The logical CPU on which everything ran.
     pub cpu: u32,
-    /// The default set for callers; basis of `summary`.
+    /// The set that callers get by default; basis of `summary`.
     pub selected: String,
-    /// The scalar set that `over_scalar` compares with.
+    /// The scalar set used as the basis of `over_scalar`.
     pub scalar: String,
     /// Each stack.
     pub stacks: Vec<TcpStack>,
@@ -48,14 +48,14 @@ pub struct TcpStack {
     pub patterns: Vec<TcpPattern>,
 }
 
-/// Dependence of throughput on loss, segment size and round trip: C * MSS / (RTT * sqrt(loss)) for
-/// a sender that halves its window at each loss.
+/// Dependence of throughput on loss, segment size and round-trip time: C * MSS / (RTT * sqrt(loss))
+/// for a sender that halves its window on each loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLaw {
     /// The stack.
     pub stack: String,
-    /// Delay of acknowledgements, in virtual milliseconds.
+    /// ACK delay in virtual milliseconds.
     #[serde(serialize_with = "crate::finite")]
     pub ack_delay_ms: f64,
     /// Segments per run.
@@ -64,11 +64,11 @@ pub struct TcpLaw {
     pub runs_per_point: u64,
     /// The measurements.
     pub points: Vec<TcpLawPoint>,
-    /// Exponent of the loss rate; the law has -0.5.
+    /// Exponent of the loss rate; -0.5 in the law.
     pub exponent_loss: Figure,
-    /// Exponent of the segment size; the law has 1.
+    /// Exponent of the segment size; 1 in the law.
     pub exponent_segment: Figure,
-    /// Exponent of the round-trip time; the law has -1.
+    /// Exponent of the round-trip time; -1 in the law.
     pub exponent_round_trip: Figure,
     /// C, assuming the exponents of the law.
     pub constant: Figure,
@@ -78,19 +78,19 @@ pub struct TcpLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLawPoint {
-    /// Loss rate of segments with payload.
+    /// Loss rate of segments that carry payload.
     #[serde(serialize_with = "crate::finite")]
     pub loss: f64,
     /// Payload bytes per segment.
     pub segment_bytes: u64,
-    /// Round-trip time in virtual milliseconds, excluding delayed acknowledgements.
+    /// Round-trip time in virtual milliseconds, excluding delayed ACKs.
     #[serde(serialize_with = "crate::finite")]
     pub round_trip_ms: f64,
-    /// Payload, in Mb/s of virtual time.
+    /// Payload rate, in Mb/s of virtual time.
     pub mbps: Figure,
 }
 
-/// Transport of frames to the receiver.
+/// How frames reach the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -101,29 +101,29 @@ pub enum TcpWire {
     Reference,
 }
 
-/// One pattern of traffic.
+/// One traffic pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpPattern {
     /// `bulk`, `interactive`, `jumbo`, `mixed` or `response`.
     pub name: String,
-    /// Bytes of payload of a full segment.
+    /// Payload bytes in a full segment.
     pub segment_bytes: u64,
-    /// Bytes of each of the four buffers.
+    /// Size of each of the four buffers in bytes.
     pub buffer_bytes: u64,
-    /// Transport of frames to the receiver.
+    /// How frames reach the receiver.
     pub wire: TcpWire,
-    /// The mix of lengths; `null` if there is none.
+    /// Length mix; `null` if there is none.
     pub mix: Option<String>,
-    /// Source of the mix.
+    /// Source of the length mix.
     pub mix_source: Option<String>,
-    /// Results over an impaired wire before timing, the same for each set.
+    /// Results over an impaired wire, run before timing; the same for each set.
     pub proof: TcpProof,
-    /// The fastest set, excluding the bound; `null` if none was measured.
+    /// The fastest set, excluding the bound; `null` if no set was measured.
     pub best: Option<String>,
     /// Slices of work that were timed.
     pub slices: u64,
-    /// Of those, discarded because of preemption.
+    /// Timed slices discarded because of preemption.
     pub slices_dropped: u64,
     /// Each set.
     pub sets: Vec<TcpSet>,
@@ -134,11 +134,11 @@ pub struct TcpPattern {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
-    /// Bytes of payload that arrived.
+    /// Payload bytes that arrived.
     pub bytes: u64,
     /// Exchanges, messages or connections.
     pub exchanges: u64,
-    /// Frames sent; the same for the same seed.
+    /// Frames sent; reproducible with the same seed.
     pub segments: u64,
     /// Of those, dropped.
     pub lost: u64,
@@ -148,7 +148,7 @@ pub struct TcpProof {
     pub duplicated: u64,
     /// Corrupted.
     pub corrupted: u64,
-    /// Corrupted without changing the checksum, and therefore dropped.
+    /// Frames corrupted without changing the checksum, and therefore dropped.
     pub masked: u64,
 }
 
@@ -172,27 +172,27 @@ pub struct TcpSet {
     pub round_trip_cpu_ns: Figure,
     /// Virtual microseconds per exchange or connection.
     pub round_trip_virtual_us: Figure,
-    /// The rate over that of `off` in the same rounds.
+    /// The rate relative to `off` in the same rounds.
     pub of_bound: Figure,
-    /// The rate over that of `document`.
+    /// The rate relative to `document`.
     pub over_c: Figure,
-    /// The rate over that of the set without vector registers.
+    /// The rate relative to the set without vector registers.
     pub over_scalar: Figure,
-    /// Share of the time in separate checksums.
+    /// Share of the time spent in separate checksums.
     pub share_checksum: Figure,
     /// Share in copies.
     pub share_copy: Figure,
-    /// Share in combined copy+checksum.
+    /// Share of the time spent in combined copy+checksum.
     pub share_copy_checksum: Figure,
-    /// Share of the time in separate checksums, by random sampling.
+    /// Share of the time spent in separate checksums, by random sampling.
     pub sampled_checksum: Figure,
-    /// Share in copies, by random sampling.
+    /// Share of the time spent in copies, by random sampling.
     pub sampled_copy: Figure,
-    /// Share in combined copy+checksum, by random sampling.
+    /// Share of the time spent in combined copy+checksum, by random sampling.
     pub sampled_copy_checksum: Figure,
     /// Bytes checksummed separately, relative to payload bytes.
     pub checksum_per_payload: Figure,
-    /// Calls from the stack into the set.
+    /// Calls from the stack into the routines.
     pub seam: Vec<TcpSeam>,
 }
 
@@ -201,16 +201,16 @@ pub const SEAM_HEADER: &str = "header";
 /// See [`SEAM_HEADER`].
 pub const SEAM_COPY_HEADER: &str = "copy_header";
 
-/// Calls of one routine, or of code that is inline in every set.
+/// Calls to one routine, or to code that is inlined in every set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
-    /// `checksum`, `copy` or `copy_checksum`; inline: `header`, a separate checksum, and
+    /// `checksum`, `copy` or `copy_checksum`; for inlined code `header`, a separate checksum, or
     /// `copy_header`, a copy with checksum.
     pub routine: String,
     /// Number of calls.
     pub calls: u64,
-    /// Bytes of these calls.
+    /// Total bytes in these calls.
     pub bytes: u64,
     /// Calls by length: 0, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,
@@ -219,23 +219,23 @@ pub struct TcpSeam {
 }
 
 impl TcpSeam {
-    /// Whether it is inline code, identical in all sets.
+    /// Whether this is inlined code, identical in all sets.
     pub fn is_inline(&self) -> bool {
         [SEAM_HEADER, SEAM_COPY_HEADER].contains(&self.routine.as_str())
     }
 }
 
-/// The largest disagreement of the two methods on the shares of a set.
+/// The largest disagreement between the two methods on the shares for a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpApart {
     /// The routine: `sum`, `copy` or `copy+sum`.
     pub routine: &'static str,
-    /// Difference, as a share of the time.
+    /// Difference as a share of the time.
     pub share: f64,
 }
 
 impl TcpSet {
-    /// The largest difference between timed and sampled shares; `None` if either is absent.
+    /// Returns the largest difference between timed and sampled shares; `None` if either is absent.
     pub fn shares_apart(&self) -> Option<TcpApart> {
         let all = [
             ("sum", &self.share_checksum, &self.sampled_checksum),
@@ -262,7 +262,8 @@ mod tests {
         )
     }
 
-    /// A set with shares of sums, copies, and copies that sum, each timed and sampled.
+    /// Builds a set with shares for checksums, copies, and copies with checksum, each timed and
+    /// sampled.
     fn set(shares: [[Option<f64>; 2]; 3]) -> TcpSet {
         let [[checksum, checksum_seen], [copy, copy_seen], [both, both_seen]] = shares;
         let none = || share(None);

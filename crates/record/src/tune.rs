@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tune` record: finding, candidates with their predictions, and results.
+//! The body of a `tune` record: finding, candidates with predictions, and results.
 
 use crate::figure::Figure;
 pub use crate::finding::{Finding, KernelAdvice, Limit};
@@ -7,13 +7,13 @@ use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
-/// Latency through the path in the rounds: medians over the rounds, in nanoseconds.
+/// Latency through the path during the rounds: medians over the rounds, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundLatency {
-    /// Median of the packets of a round.
+    /// Median latency of the packets in a round.
     pub p50: Figure,
-    /// 99th percentile of the packets of a round.
+    /// 99th percentile latency of the packets in a round.
     pub p99: Figure,
 }
 
@@ -21,23 +21,24 @@ pub struct RoundLatency {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
-    /// Its change, in words: `merge and replicate x2`.
+    /// The change in words: `merge and replicate x2`.
     pub name: String,
-    /// The mapping in short: `parse+verify | filter x2`.
+    /// The mapping in short form: `parse+verify | filter x2`.
     pub mapping: String,
     /// Packets per burst.
     pub burst: u32,
-    /// The kernels its workers call, as in [`RunReport::kernels`].
+    /// The kernels that its workers call, as in [`RunReport::kernels`].
     pub kernels: Option<String>,
-    /// Predicted rate, thousand packets per second, before any candidate ran.
+    /// Predicted rate before any candidate ran, in thousand packets per second.
     pub predicted_kpps: Figure,
-    /// Whether a memory-bound stage reduces the prediction to a range.
+    /// Whether a memory-bound stage widens the prediction to a range.
     pub memory_bound: bool,
-    /// Measured rate; `null` when it was not run.
+    /// Measured rate; `null` if the candidate was not run.
     pub measured_kpps: Option<Figure>,
-    /// Measured rate over the baseline's of the same rounds; `null` when it was not run.
+    /// Measured rate relative to the baseline's in the same rounds; `null` if the candidate was not
+    /// run.
     pub speedup: Option<Figure>,
-    /// Measured latency; `null` when it was not run, and in records before version 2.0.
+    /// Measured latency; `null` if the candidate was not run, and in records before version 2.0.
     #[serde(default)]
     pub latency: Option<RoundLatency>,
 }
@@ -48,7 +49,7 @@ pub struct Candidate {
 pub struct RuledOut {
     /// The intended change.
     pub name: String,
-    /// Reason for ruling it out.
+    /// Reason for ruling out the mapping.
     pub reason: String,
 }
 
@@ -60,64 +61,65 @@ pub struct KernelShare {
     pub stage: String,
     /// The kernel.
     pub kernel: Kernel,
-    /// Share of the stage's service time over all its replicas, under the baseline.
+    /// Share of the stage's service time, summed over its replicas, under the baseline.
     pub before: Figure,
-    /// The same under the mapping to keep.
+    /// Share under the mapping to keep.
     pub after: Figure,
 }
 
-/// Cost of a stage, or an end of the path: ticks per packet entering the path, so that a stage
-/// after a filter counts less.
+/// Cost of a stage, or of an end of the path, in ticks per packet entering the path, so that a
+/// stage after a filter counts less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibratedStage {
-    /// The stage; `source` or `sink` for the ends.
+    /// Stage name; `source` or `sink` for the ends.
     pub name: String,
-    /// With the packets of the path.
+    /// Cost with the packets of the path.
     pub ticks_per_packet: Figure,
-    /// The same with few repeated packets, so that its data is cached; `null` if it is not
-    /// memory-bound, or that was not checked.
+    /// Cost with a few repeated packets, so that the stage's data is cached; `null` if the stage is
+    /// not memory-bound, or that was not checked.
     pub hot_ticks_per_packet: Option<Figure>,
-    /// Share of the packets entering the path that reach it, 0 to 1.
+    /// Share of the packets entering the path that reach this stage, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub reach: f64,
 }
 
-/// Basis of the predictions: a record with it is sufficient for predicting.
+/// Basis of the predictions: a record with this part is sufficient for predicting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
-    /// The kernels that the stages called, as in [`RunReport::kernels`]: those of the candidates.
+    /// The kernels that the stages called, as in [`RunReport::kernels`]: those used by the
+    /// candidates.
     pub kernels: String,
     /// Packets per burst.
     pub burst: u32,
     /// Capacity of a ring between two workers, in packets.
     pub ring: u32,
-    /// Workers that ran at the same time.
+    /// Workers that ran concurrently.
     pub workers: u32,
     /// CPUs that workers could be pinned to.
     pub cpus: u32,
-    /// Ticks of the timestamp counter per second.
+    /// Timestamp counter frequency, ticks per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Standard deviation of the relative change of a CPU's speed from the calibration to a run.
+    /// Standard deviation of the relative change in a CPU's speed between calibration and run.
     #[serde(serialize_with = "crate::finite")]
     pub drift: f64,
     /// Cost of receiving packets from the source.
     pub source: CalibratedStage,
-    /// The stages, in the order of the path.
+    /// The stages, in path order.
     pub stages: Vec<CalibratedStage>,
     /// Cost of delivering packets to the sink.
     pub sink: CalibratedStage,
-    /// Stages with global state: they are not replicated.
+    /// Stages with global state, which are not replicated.
     pub global_stages: Vec<String>,
     /// Ticks per packet on the worker that pushes into a ring.
     pub ring_out: Figure,
     /// Ticks per packet on the worker that pops, including the first touch of the packet.
     pub ring_in: Figure,
-    /// Fixed ticks per burst, over all parts of a worker.
+    /// Fixed cost in ticks per burst, over all parts of a worker.
     pub burst_ticks: Figure,
-    /// Entry `r - 1`: the largest share of the packets that one of `r` replicas gets.
+    /// Entry `r - 1` is the largest share of the packets that any of `r` replicas gets.
     pub largest_shares: Vec<f64>,
 }
 
@@ -125,20 +127,19 @@ pub struct CalibrationReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TuneReport {
-    /// The mapping in the file.
+    /// The mapping given in the file.
     pub given_mapping: String,
-    /// The mapping that was measured first: the given one, or the closest that fits the available
-    /// CPUs.
+    /// The mapping measured first: the given one, or the closest that fits on the available CPUs.
     pub baseline_mapping: String,
-    /// The profile of that mapping.
+    /// The profile of the baseline mapping.
     pub baseline: RunReport,
-    /// The rate of the baseline: over the rounds, or over its own run when there were none.
+    /// Rate of the baseline: over the rounds, or over its own run if there were no rounds.
     pub baseline_kpps: Figure,
-    /// Conclusion from the profile.
+    /// Conclusion drawn from the profile.
     pub finding: Finding,
-    /// All predicted mappings, best prediction first; those that ran have a measurement.
+    /// All predicted mappings, best prediction first; those that were run have a measurement.
     pub candidates: Vec<Candidate>,
-    /// Mappings ruled out by a stage or the machine.
+    /// Mappings ruled out by a stage or by the machine.
     pub ruled_out: Vec<RuledOut>,
     /// Index into `candidates` of the mapping to keep; `null` keeps the baseline.
     pub chosen: Option<u32>,
@@ -146,10 +147,10 @@ pub struct TuneReport {
     pub tuned: RunReport,
     /// Rounds in which the baseline and the candidates ran in random order.
     pub rounds: u32,
-    /// The share of kernels in the work of each stage, in the order of the stages; one entry per
-    /// kernel that some stage calls. `null` when calls were not logged.
+    /// Share of the kernels in each stage's work, in path order; one entry per kernel that a stage
+    /// calls. `null` if calls were not logged.
     pub kernel_shares: Option<Vec<KernelShare>>,
-    /// Better kernels for the baseline's calls; `null` if unknown.
+    /// Better kernels for the calls of the baseline; `null` if unknown.
     pub kernel_advice: Option<KernelAdvice>,
     /// Number of workers in the file's mapping; `null` in records before version 1.4.
     #[serde(default)]
@@ -160,22 +161,22 @@ pub struct TuneReport {
     /// Cache level of the packets under the baseline; `null` in records before version 1.4.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
-    /// Waiting times of the memory-bound stages, a sentence each.
+    /// Wait times of the memory-bound stages, one sentence each.
     #[serde(default)]
     pub waits: Vec<String>,
     /// Basis of the predictions; `null` if nothing was calibrated, and in records before version
     /// 2.0.
     #[serde(default)]
     pub calibration: Option<CalibrationReport>,
-    /// The record used for explanation and predictions; `null` if packets were sent.
+    /// The record used for explanation and predictions; `null` if packets were sent instead.
     #[serde(default)]
     pub predicted_from: Option<String>,
-    /// Latency of the baseline in the rounds; `null` without rounds, and in records before version
-    /// 2.0.
+    /// Latency of the baseline in the rounds; `null` if there were no rounds, and in records before
+    /// version 2.0.
     #[serde(default)]
     pub baseline_latency: Option<RoundLatency>,
-    /// Limit on the 99th percentile latency of the chosen mapping, in nanoseconds; `null` without
-    /// one.
+    /// Limit on the 99th percentile latency of the chosen mapping, in nanoseconds; `null` if there
+    /// is none.
     #[serde(default)]
     pub p99_limit_ns: Option<f64>,
 }

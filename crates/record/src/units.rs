@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units as types, with parsing and printing.
+//! Unit types, with parsing and formatting.
 //!
-//! Only what a profile of packet software is stated in. Prefixes are decimal (1 kpps = 1000 packets
-//! per second), as they are on a line. JSON holds bare numbers with the unit in the name or in a
-//! figure, so these types are not serialised.
+//! Only the units used in profiles of packet software. Prefixes are decimal (1 kpps = 1000 packets
+//! per second), as in line rates. JSON holds bare numbers with the unit in the name or in a figure,
+//! so these types are not serialised.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct Nanos(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Kpps(pub f64);
 
-/// A number of bytes.
+/// A size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
@@ -51,8 +51,8 @@ impl fmt::Display for BitsPerSecond {
     }
 }
 
-/// `value` to three significant digits in the largest unit of `steps` (ascending) that keeps it at
-/// 1 or more. Rounded before the unit is chosen, so that 999.9 kpps reads `1 Mpps`.
+/// Formats `value` to three significant digits in the largest unit of `steps` (ascending) that
+/// keeps it at 1 or more. Rounds before choosing the unit, so that 999.9 kpps reads `1 Mpps`.
 fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let fits = steps.iter().rev().find(|(size, _)| rounded.abs() >= *size);
@@ -60,7 +60,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {unit}", three_digits(rounded / size))
 }
 
-/// A count with its noun: `1 packet`, `2 packets`.
+/// Formats a count with its noun: `1 packet`, `2 packets`.
 pub fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -69,8 +69,8 @@ pub fn counted(number: u64, noun: &str) -> String {
     }
 }
 
-/// `value` to three significant digits, or to the unit if it has more; at most three decimals;
-/// without trailing zeros.
+/// Formats `value` to three significant digits, or to an integer if it has more; at most three
+/// decimals, without trailing zeros.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         x if x >= 99.95 => 0,
@@ -86,33 +86,33 @@ pub fn three_digits(value: f64) -> String {
     if cut == "-0" { "0".to_owned() } else { cut.to_owned() }
 }
 
-/// Parse error of a quantity. Holds the text.
+/// Error parsing a quantity. Holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
-    /// It does not begin with a decimal number.
+    /// The text does not begin with a decimal number.
     NoNumber {
         /// The text.
         text: String,
         /// An example of the right form.
         example: &'static str,
     },
-    /// There is a number without a unit.
+    /// The number has no unit.
     NoUnit {
         /// The text.
         text: String,
         /// An example of the right form.
         example: &'static str,
     },
-    /// The suffix of the number is not a unit of this quantity.
+    /// The number's suffix is not a unit of this quantity.
     UnknownUnit {
         /// The text.
         text: String,
-        /// The part that should be a unit.
+        /// The part that should have been a unit.
         unit: String,
         /// Valid units.
         units: &'static str,
     },
-    /// A rate of 0, or a number too large to hold.
+    /// The rate is 0, or the number is too large to represent.
     OutOfRange {
         /// The text.
         text: String,
@@ -129,13 +129,13 @@ impl fmt::Display for UnitError {
                 write!(f, "`{text}` has no unit; expected e.g. `{example}`")
             }
             Self::UnknownUnit { text, unit, units } => {
-                write!(f, "`{text}` has the unknown unit `{unit}`; the units are {units}")
+                write!(f, "`{text}` has an unknown unit, `{unit}`; valid units: {units}")
             }
             Self::OutOfRange { text } => {
                 write!(
                     f,
-                    "`{text}` is out of range; a rate is above 0, a size is below 2^64, and a \
-                     quantity is finite"
+                    "`{text}` is out of range: a rate must be above 0, a size below 2^64, and a \
+                     quantity finite"
                 )
             }
         }
@@ -180,7 +180,7 @@ const DURATION: Notation = Notation {
     },
 };
 
-/// Either case: a milli-bit per second is not a sensible unit.
+/// Case-insensitive: a millibit per second is not a sensible unit.
 fn decimal_prefix(prefix: &str) -> Option<f64> {
     match prefix {
         "" => Some(1.0),
@@ -192,7 +192,7 @@ fn decimal_prefix(prefix: &str) -> Option<f64> {
     }
 }
 
-/// Reads `NUMBER[ ]UNIT`. The number is decimal digits with at most one point.
+/// Parses `NUMBER[ ]UNIT`. The number is decimal digits with at most one decimal point.
 fn parse(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     let owned = || text.to_owned();
     let trimmed = text.trim();
@@ -218,8 +218,8 @@ fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     if value > 0.0 { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned() }) }
 }
 
-/// Reads a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Bytes per second
-/// (`GB/s`) are refused: on a line they are a mistake more often than not.
+/// Parses a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Bytes per second
+/// (`GB/s`) are rejected: for a line they are more often than not a mistake.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -227,7 +227,7 @@ pub fn parse_bit_rate(text: &str) -> Result<BitsPerSecond, UnitError> {
     parse_rate(text, &BIT_RATE).map(BitsPerSecond)
 }
 
-/// Reads a packet rate such as `1.5Mpps` or `250kpps`. Always above 0.
+/// Parses a packet rate such as `1.5Mpps` or `250kpps`. Always above 0.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -235,7 +235,7 @@ pub fn parse_packet_rate(text: &str) -> Result<Kpps, UnitError> {
     parse_rate(text, &PACKET_RATE).map(|pps| Kpps(pps / 1e3))
 }
 
-/// Reads a duration such as `2s` or `500ms`, to the nanosecond. 0 is a duration.
+/// Parses a duration such as `2s` or `500ms`, with nanosecond resolution. 0 is valid.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -245,8 +245,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         .map_err(|_| UnitError::OutOfRange { text: text.to_owned() })
 }
 
-/// Reads a size of memory such as `65536`, `64K`, `256MiB` or `2G`, units of which are powers of
-/// 1024. 0 is a size.
+/// Parses a memory size such as `65536`, `64K`, `256MiB` or `2G`, whose units are powers of
+/// 1024. 0 is valid.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -274,28 +274,28 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
     bytes.map(Bytes).ok_or_else(|| UnitError::OutOfRange { text: owned() })
 }
 
-/// Binary units, largest first: 2 to this power, and the unit.
+/// Binary units, largest first: exponent of 2 and unit name.
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// The largest binary unit in which a number of bytes is at least 1 when rounded as by
-/// [`three_digits`]: its size in bytes, and its name.
+/// Returns the largest binary unit in which a number of bytes is at least 1 when rounded as by
+/// [`three_digits`]: its size in bytes and its name.
 pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
-    // 1023.5 and more are rounded to 1024.
+    // Values from 1023.5 up round to 1024.
     let rounded = bytes.abs() * (1024.0 / 1023.5);
     let unit = MEMORY_UNITS.iter().find(|(power, _)| rounded >= 2f64.powi(*power));
     let (power, name) = unit.unwrap_or(&(0, "B"));
     (2f64.powi(*power), name)
 }
 
-/// Formats a size of memory: `48 KiB`, `1.25 MiB`.
+/// Formats a memory size: `48 KiB`, `1.25 MiB`.
 pub fn memory_size(bytes: f64) -> String {
     let (size, unit) = memory_unit(bytes);
     format!("{} {unit}", three_digits(bytes / size))
 }
 
-/// Name of a signal that ends programs, by its number, which is the same on all architectures of
-/// Linux but Alpha, MIPS and SPARC; `None` for others.
+/// Returns the name of a program-terminating signal, by its number, which is the same on all Linux
+/// architectures except Alpha, MIPS and SPARC; `None` for other signals.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     let name = match signal {
         1 => "SIGHUP",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Upgrades records of version 1.x to the names of 2.0 before they are read.
 //!
-//! 2.0 renamed fields, but changed no value, unit or meaning. So names are replaced everywhere in
-//! the record, and the rest is read like any other record. Fields that 1.x lacks are `null`.
+//! 2.0 renamed fields but changed no value, unit or meaning. Names are therefore replaced
+//! everywhere in the record, which is then read like any other. Fields that 1.x lacks are `null`.
 //!
 //! | 1.x | 2.0 | where |
 //! |---|---|---|
@@ -11,13 +11,13 @@
 //! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
 //! | see [`SINGLE`] | | everywhere |
 //!
-//! 2.0 derives `figures` and `warnings` from the body. In 1.0 to 1.3 they had values that the body
-//! lacks; these are moved to the body: see [`with_stated`].
+//! 2.0 derives `figures` and `warnings` from the body. In 1.0 to 1.3 they held values that are not
+//! in the body; these are moved there: see [`with_stated`].
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Names that changed alone.
+/// Names that were changed individually.
 const SINGLE: [(&str, &str); 8] = [
     ("bits_per_second", "bits_per_s"),
     ("is_interrupted", "interrupted"),
@@ -29,8 +29,8 @@ const SINGLE: [(&str, &str); 8] = [
     ("unix_seconds", "unix_s"),
 ];
 
-/// The text with the names of `major`.0, and its version if that is 1.x; otherwise the unchanged
-/// text, with any faults.
+/// Returns the text with the names of `major`.0, and its version if that is 1.x; otherwise the
+/// unchanged text, with any faults.
 pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String>) {
     let unchanged = (Cow::Borrowed(json), None);
     let Ok(Value::Object(mut record)) = serde_json::from_str(json) else { return unchanged };
@@ -52,7 +52,7 @@ pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String
 
 /// Moves values stored only in `figures` and `warnings` into the body: the times and remarks of a
 /// `stat`, the finding of a `run` that names a bottleneck, the cache level of its packets, the load
-/// of other programs.
+/// from other programs.
 fn with_stated(record: &mut Value, kind: &str) {
     let stated = |name: &str| record["figures"].get(name).cloned();
     let mut found: Vec<(&str, Option<Value>)> = Vec::new();
@@ -84,14 +84,14 @@ fn with_stated(record: &mut Value, kind: &str) {
     }
 }
 
-/// Adds a field that is not there.
+/// Adds a field if it is absent.
 fn add(object: &mut Value, name: &str, value: Option<Value>) {
     if let (None, Some(value)) = (object.get(name), value) {
         object[name] = value;
     }
 }
 
-/// Warnings of the simulator, which cannot be derived from the counts.
+/// Simulator warnings, which cannot be derived from the counts.
 const REMARKS: [&str; 5] = [
     "unknown_instruction",
     "unfinished_processes",
@@ -106,7 +106,8 @@ fn warnings<'a>(record: &'a Value, codes: &'a [&str]) -> impl Iterator<Item = Va
     all.filter(is_wanted).cloned()
 }
 
-/// The figures of a `stat` that are neither an event, per unit of work or not, nor a metric.
+/// Returns the figures of a `stat` that are neither events (in total or per unit of work) nor
+/// metrics.
 fn times(record: &Value) -> Value {
     let names = |list: &str| -> Vec<&str> {
         let entries = record[list].as_array().into_iter().flatten();
@@ -124,7 +125,7 @@ fn times(record: &Value) -> Value {
     times.map(|(name, figure)| (name.clone(), figure.clone())).collect::<Map<_, _>>().into()
 }
 
-/// Bottleneck of a path, in a record that names the stage.
+/// Returns the bottleneck of a path, if the record names the stage.
 fn finding(record: &Value) -> Option<Value> {
     let text = |name: &str| record["figures"][name]["value"].as_str();
     let (bottleneck, sentence) = (text("bottleneck")?, text("finding")?);
@@ -136,15 +137,15 @@ fn finding(record: &Value) -> Option<Value> {
     }))
 }
 
-/// Share of CPU time of other programs, which used to be a warning only.
+/// CPU time share of other programs, which used to be stored only as a warning.
 fn others(share: &Value) -> Value {
     json!({
         "value": share, "unit": "ratio", "n": 1, "low": share, "high": null, "confidence": null,
-        "tier": "sw", "method": "a warning of the record from before its upgrade", "reason": null,
+        "tier": "sw", "method": "from a warning in the record before its upgrade", "reason": null,
     })
 }
 
-/// Renames all fields of `value`, as part of a record of `kind`.
+/// Renames all fields of `value`, as part of a record of type `kind`.
 fn deep(value: Value, kind: &str) -> Value {
     match value {
         Value::Object(object) => Value::Object(renamed(object, kind)),
@@ -186,7 +187,7 @@ fn word_of<'a>(word: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// Renames texts that are part of the vocabulary: units, and names built from one.
+/// Renames strings that are part of the vocabulary: units, and names built from units.
 fn text_of(field: &str, text: String, kind: &str) -> String {
     match (field, text.strip_prefix("tier of ")) {
         ("name", Some(size)) if kind == "memory" => format!("level of {size}"),

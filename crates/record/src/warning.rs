@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caveats for a reader of a record's figures, each with its fix.
+//! Caveats about a record's figures, each with its fix.
 
 use crate::input::remedy;
 use crate::run::DeadEnd;
@@ -15,31 +15,31 @@ use std::fmt;
 pub enum Warning {
     /// Other programs were running when the measurement began.
     NotIdle {
-        /// Share of the time of the processors that others took, 0 to 1.
+        /// Share of the CPU time that others took, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The timestamp counter may change its rate or stop.
+    /// The timestamp counter may change rate or stop.
     UnsteadyCounter,
     /// Windows were dropped because a worker was preempted in them.
     PreemptedWindows {
-        /// The share of windows that was dropped, 0 to 1.
+        /// Share of the windows that were dropped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
     /// Too few clean windows for a meaningful interval.
     FewWindows {
-        /// Windows that were kept.
+        /// Number of windows kept.
         kept: u64,
     },
-    /// The mapping in the file needs more CPUs than available; a smaller one ran.
+    /// The mapping in the file needs more CPUs than are available; a smaller one was run.
     FewCpus {
-        /// Workers of the mapping.
+        /// Number of workers in the mapping.
         wanted: u32,
-        /// Processors the program may use.
+        /// Number of CPUs the program may use.
         available: u32,
     },
-    /// More workers than CPUs, as requested.
+    /// More workers than CPUs were used, as requested.
     Oversubscribed {
         /// Workers that ran.
         workers: u32,
@@ -48,15 +48,15 @@ pub enum Warning {
     },
     /// A CPU quota throttled the workers.
     CpuQuota {
-        /// The quota in CPUs.
+        /// The quota, in CPUs.
         #[serde(serialize_with = "crate::finite")]
         cpus: f64,
-        /// Workers that ran, none of which ever sleeps.
+        /// Number of workers that ran; none of them ever sleeps.
         workers: u32,
     },
     /// Workers shared a core as SMT siblings.
     SharedCore {
-        /// The logical processors of that core.
+        /// The logical CPUs of that core.
         cpus: Vec<u32>,
     },
     /// The core clock could not be calibrated.
@@ -68,40 +68,40 @@ pub enum Warning {
     RejectedPackets {
         /// Skipped packets.
         rejected: u64,
-        /// Total packets of the input.
+        /// Total packets in the input.
         of: u64,
     },
     /// A large share of the input's bytes never entered the path.
     LeftOut {
-        /// Share of the bytes, 0 to 1.
+        /// Share of the bytes omitted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
-        /// The cause of most of them.
+        /// The cause of most of the omitted bytes.
         cause: String,
-        /// Packets skipped for it; 1 for a damaged end.
+        /// Packets skipped for this cause; 1 for a damaged end.
         packets: u64,
-        /// Bytes skipped for it.
+        /// Bytes skipped for this cause.
         bytes: u64,
-        /// File offset from which the rest cannot be read; `null` if it was read to the end.
+        /// File offset beyond which the file cannot be read; `null` if it was read to the end.
         unread_from: Option<u64>,
     },
     /// A stage had nothing to do for any packet.
     IdleStage {
         /// The stage.
         stage: String,
-        /// Packets it was given, over all workers.
+        /// Packets the stage received, over all workers.
         packets: u64,
-        /// The property that its parameters require and no packet has.
+        /// The property that the stage's parameters require and no packet has.
         reason: String,
     },
     /// No packet reached the sink.
     NothingCameThrough(DeadEnd),
-    /// Figures that may have regressed since the baseline: their variation between runs is unknown.
+    /// Figures that may have regressed since the baseline: their run-to-run variation is unknown.
     NoVerdictWithoutInterval {
         /// The figures.
         names: Vec<String>,
     },
-    /// Figures measured on a different basis than the baseline: another tier, other caches.
+    /// Figures measured on a different basis from the baseline: another tier, other caches.
     NoVerdictOnOtherGrounds {
         /// The figures.
         names: Vec<String>,
@@ -111,22 +111,23 @@ pub enum Warning {
         /// The figures.
         names: Vec<String>,
     },
-    /// The simulator does not know an instruction of the program, which got a SIGILL.
+    /// The simulator does not know an instruction in the program, which received SIGILL.
     UnknownInstruction {
-        /// Its first bytes, in hexadecimal.
+        /// First bytes of the instruction, in hexadecimal.
         bytes: String,
     },
-    /// Processes that outlived the command, or were killed immediately.
+    /// Processes that outlived the command, or that were killed immediately.
     UnfinishedProcesses {
         /// Their number.
         processes: u64,
     },
-    /// Processes whose counts could not be separated from those of their parents.
+    /// Processes whose counts could not be separated from their parents'.
     UncountedProcesses {
         /// Their number.
         processes: u64,
     },
-    /// Processes that called execve more than once: counts before the last call are incomplete.
+    /// Processes that called execve more than once: counts from before the last call are
+    /// incomplete.
     OverwrittenCounts {
         /// Their number.
         processes: u64,
@@ -136,30 +137,30 @@ pub enum Warning {
         /// Its file.
         program: String,
     },
-    /// Scaled counts of another program, with an unknown error.
+    /// Counts scaled by another program, with an unknown error.
     ScaledElsewhere {
         /// The events.
         names: Vec<String>,
-        /// Smallest share of the time that one of them was counted, 0 to 1.
+        /// Smallest share of the time during which any of the events was counted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The rate compared with the budget was measured on another processor.
+    /// The rate that is compared with the budget was measured on another processor.
     OtherProcessor {
-        /// That processor; `null` if its record does not name it.
+        /// The processor the rate was measured on; `null` if its record does not name one.
         measured_on: Option<String>,
-        /// The processor of the budget.
+        /// The processor the budget is for.
         budget_of: String,
     },
     /// The instructions are emulated.
     Emulated,
-    /// Watching a program used a noticeable share of the machine.
+    /// Observing a program used a noticeable share of the machine.
     CostlyObserver {
-        /// CPU time of the observer as a share of one CPU.
+        /// The observer's CPU time as a share of one CPU.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// A program was watched too briefly for rare events.
+    /// The program was observed too briefly to catch rare events.
     ShortWindow {
         /// Length of the window in seconds.
         #[serde(serialize_with = "crate::finite")]
@@ -170,13 +171,13 @@ pub enum Warning {
         /// The missing readings, in words.
         names: Vec<String>,
     },
-    /// Written by a newer version, with an unknown code.
+    /// A warning with an unknown code, written by a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl fmt::Display for Warning {
-    /// The problem, a colon, the fix.
+    /// Prints the problem, a colon, the fix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_matter(f)?;
         write!(f, ": {}", self.advice())
@@ -188,7 +189,11 @@ impl Warning {
         let percent = |share: f64| three_digits(share * 100.0);
         match self {
             Self::NotIdle { share } => {
-                write!(f, "other programs used {} % of the CPUs just before", percent(*share))
+                write!(
+                    f,
+                    "other programs used {} % of the CPUs just before the measurement",
+                    percent(*share)
+                )
             }
             Self::UnsteadyCounter => f.write_str("the timestamp counter's rate is not constant"),
             Self::PreemptedWindows { share } => {
@@ -210,13 +215,17 @@ impl Warning {
             Self::NothingCameThrough(end) => write!(f, "no packet reached the sink: {end}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");
-                write!(f, "no verdict against the baseline without intervals ({names})")
+                write!(f, "not compared with the baseline for lack of intervals ({names})")
             }
             Self::NoVerdictOnOtherGrounds { names } => {
-                write!(f, "the baseline has another tier or other caches ({})", names.join(", "))
+                write!(
+                    f,
+                    "the baseline used a different tier or different caches ({})",
+                    names.join(", ")
+                )
             }
             Self::NoVerdictWithoutCount { names } => {
-                write!(f, "counted only now or only in the baseline ({})", names.join(", "))
+                write!(f, "counted only in this run or only in the baseline ({})", names.join(", "))
             }
             Self::UnknownInstruction { .. }
             | Self::UnfinishedProcesses { .. }
@@ -231,31 +240,28 @@ impl Warning {
                 percent(*share)
             ),
             Self::OtherProcessor { measured_on, budget_of } => {
-                let other = measured_on.as_deref().unwrap_or("a processor of unknown name");
+                let other = measured_on.as_deref().unwrap_or("an unidentified processor");
                 write!(
                     f,
-                    "--from: its rate was measured on {other}, and the budget is that of \
-                     {budget_of}"
+                    "--from: the rate was measured on {other}, but the budget is for {budget_of}"
                 )
             }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::CostlyObserver { .. } | Self::ShortWindow { .. } | Self::NotRead { .. } => {
                 self.write_matter_of_watching(f)
             }
-            Self::Unknown => write!(
-                f,
-                "a newer linerate wrote a warning that this one does not \
-                                        know"
-            ),
+            Self::Unknown => {
+                write!(f, "a newer linerate wrote a warning that this version does not know")
+            }
         }
     }
 
-    /// The CPUs of the workers.
+    /// Warnings about the CPUs of the workers.
     fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewCpus { wanted, available } => {
                 let wanted = counted((*wanted).into(), "processor");
-                write!(f, "the mapping needs {wanted} and {available} are available")
+                write!(f, "the mapping needs {wanted}; available: {available}")
             }
             Self::Oversubscribed { workers, cpus } => {
                 let cpus = counted((*cpus).into(), "processor");
@@ -274,35 +280,32 @@ impl Warning {
         }
     }
 
-    /// Limits of the observation of a running program.
+    /// Warnings about the limits of observing a running program.
     fn write_matter_of_watching(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CostlyObserver { share } => {
-                write!(f, "watching took {} % of a CPU", three_digits(share * 100.0))
+                write!(f, "linerate itself used {} % of a CPU", three_digits(share * 100.0))
             }
             Self::ShortWindow { seconds } => {
-                write!(f, "the program was watched for {} s only", three_digits(*seconds))
+                write!(f, "the program was watched for only {} s", three_digits(*seconds))
             }
             Self::NotRead { names } => write!(f, "not read: {}", names.join(", ")),
             _ => Ok(()),
         }
     }
 
-    /// Warning about omitted packets of the input.
+    /// Warnings about omitted input packets.
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
-                write!(f, "{rejected} of {} of the input were skipped", counted(*of, "packet"))
+                write!(f, "{rejected} of {} in the input were skipped", counted(*of, "packet"))
             }
             Self::LeftOut { share, cause, packets, bytes, unread_from } => {
                 let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));
-                write!(
-                    f,
-                    "{share} % of the bytes of the input were skipped, most for `{cause}` ("
-                )?;
+                write!(f, "{share} % of the input bytes were skipped, mostly for `{cause}` (")?;
                 match unread_from {
                     Some(offset) if cause.ends_with("_tail") => {
-                        write!(f, "{bytes} from byte {offset} on)")
+                        write!(f, "{bytes} starting at byte {offset})")
                     }
                     _ => write!(f, "{}, {bytes})", counted(*packets, "packet")),
                 }
@@ -315,15 +318,15 @@ impl Warning {
         }
     }
 
-    /// Warning about the limits of a simulation.
+    /// Warnings about the limits of a simulation.
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownInstruction { bytes } => {
-                write!(f, "Valgrind does not know an instruction of the program ({bytes})")
+                write!(f, "Valgrind does not support an instruction of the program ({bytes})")
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,
-                "work of {} still running since the last fork is not counted",
+                "work done since the last fork by {} still running is not counted",
                 counted(*processes, "process")
             ),
             Self::UncountedProcesses { processes } => write!(
@@ -333,13 +336,12 @@ impl Warning {
             ),
             Self::OverwrittenCounts { processes } => write!(
                 f,
-                "{} became another program (execve) more than once; part of the work before is not \
-                 counted",
+                "{} called execve more than once; part of the earlier work is not counted",
                 counted(*processes, "process")
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,
-                "Valgrind cannot follow the setuid program {program}, whose start was refused"
+                "Valgrind cannot follow setuid programs: {program} was not allowed to start"
             ),
             _ => Ok(()),
         }
@@ -363,11 +365,11 @@ impl Warning {
                  mappings"
             }
             Self::CpuQuota { .. } => {
-                "all rates except the delivered one cover only the time they ran; `linerate \
+                "all rates except the delivered one cover only the time the workers ran; `linerate \
                  doctor` names the group and the command that lifts the quota"
             }
             Self::SharedCore { .. } => {
-                "each is slower than alone; choose CPUs of different cores with --cpus"
+                "each runs slower than alone; choose CPUs on different cores with --cpus"
             }
             Self::UnknownCoreClock { .. } => "cycles are omitted; ticks are valid",
             Self::RejectedPackets { .. } => {
@@ -375,7 +377,7 @@ impl Warning {
             }
             Self::LeftOut { cause, .. } => remedy(cause),
             Self::IdleStage { .. } => {
-                "its cost is not representative; fit its parameters to the packets, or replay \
+                "its cost is not representative; match its parameters to the packets, or replay \
                  packets it is meant for"
             }
             Self::NothingCameThrough(end) => end.remedy(),
@@ -389,8 +391,8 @@ impl Warning {
                 "measure the baseline again with the same events, on a machine that supports them"
             }
             Self::UnknownInstruction { .. } => {
-                "it knows no AVX-512, VAES, GFNI or SHA; compile with -march=x86-64-v3 or -C \
-                 target-cpu=x86-64-v3 instead of native"
+                "it supports no AVX-512, VAES, GFNI or SHA instructions; compile with \
+                 -march=x86-64-v3 or -C target-cpu=x86-64-v3 instead of native"
             }
             Self::UnfinishedProcesses { .. } => "make the command wait for its children",
             Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
@@ -403,13 +405,13 @@ impl Warning {
                 "count fewer events at a time (perf stat -e), or use linerate stat, which reports \
                  the error"
             }
-            Self::OtherProcessor { .. } => "the rate does not apply to this one",
+            Self::OtherProcessor { .. } => "the rate does not apply to the processor of the budget",
             Self::Emulated => "counts are exact, times are meaningless; measure on hardware",
             Self::CostlyObserver { .. } => {
-                "rates may be lower than without it; watch fewer processes, or watch for longer"
+                "this may lower the rates; watch fewer processes, or watch longer"
             }
             Self::ShortWindow { .. } => "watch for 1 s or longer (-t)",
-            Self::NotRead { .. } => "--details has the reasons, and the commands that change them",
+            Self::NotRead { .. } => "--details lists the reasons and the commands that remove them",
             Self::Unknown => "read the record with the version named in its provenance",
         }
     }

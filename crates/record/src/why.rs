@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `why` record: the time of a running program's threads, the path of its packets,
-//! and what limits it.
+//! The body of a `why` record: where a running program's threads spend their time, the path of its
+//! packets, and what limits it.
 //!
-//! [`Observation`] has the readings, as differences over one window of wall time; `explain` derives
-//! the findings. A value that could not be read is `null`, never 0, with an entry and the reason in
-//! [`Observation::unread`].
+//! [`Observation`] holds the readings, as differences over one window of wall time; `explain`
+//! derives the findings. A value that could not be read is `null`, never 0, with an entry and the
+//! reason in [`Observation::unread`].
 
 mod findings;
 pub mod ledger;
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 pub struct WhyReport {
     /// The readings.
     pub observation: Observation,
-    /// The findings, the largest gain first; never empty. The first is the answer.
+    /// Findings, largest gain first; never empty. The first is the answer.
     pub findings: Vec<WhyFinding>,
 }
 
@@ -41,49 +41,51 @@ pub struct WhyReport {
 pub struct Observation {
     /// The watched program.
     pub watched: Watched,
-    /// Length of the window, seconds of wall time.
+    /// Length of the window in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Subintervals of the window, read at their ends: the samples of each interval.
+    /// Number of subintervals of the window, each read at its end: the samples behind each
+    /// interval.
     pub slices: u32,
-    /// Its threads, the one with the most time on a CPU first. Of more than 256, those with the
-    /// most time on a CPU or waiting for one.
+    /// The program's threads, most CPU time first. If there are more than 256, those with the most
+    /// time on a CPU or waiting for one.
     pub threads: Vec<ThreadActivity>,
     /// Threads omitted from `threads` because there are too many.
     pub threads_left_out: u32,
-    /// CPU quotas of its processes; empty if there are none.
+    /// CPU quotas of the program's processes; empty if there are none.
     pub quotas: Vec<Quota>,
-    /// Every CPU that is online.
+    /// All online CPUs.
     pub cpus: Vec<CpuCounts>,
-    /// Interfaces of its network namespace that carried or lost packets, and requested ones.
+    /// Interfaces in the program's network namespace that carried or lost packets, and requested
+    /// interfaces.
     pub interfaces: Vec<InterfaceCounts>,
-    /// Counters of the protocols of its network namespace that changed, by their name in
-    /// /proc/net/snmp and /proc/net/netstat: `Udp.RcvbufErrors`.
+    /// Protocol counters in the program's network namespace that changed, by name in /proc/net/snmp
+    /// and /proc/net/netstat: `Udp.RcvbufErrors`.
     pub protocols: BTreeMap<String, u64>,
-    /// Its sockets with traffic or losses, and its listening sockets.
+    /// The program's sockets with traffic or losses, and its listening sockets.
     pub sockets: Vec<SocketCounts>,
-    /// Processes of this machine at the other ends of its connections, the one with the most CPU
-    /// time first.
+    /// Processes on this machine at the other ends of the program's connections, most CPU time
+    /// first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
-    /// Counters of the program itself, if it exports them on a socket.
+    /// The program's own counters, if it exports them on a socket.
     pub program: Option<ProgramCounts>,
-    /// Counted kernel events, where permitted: drops by reason, system calls, lock contention.
+    /// Kernel event counts, where permitted: drops by reason, system calls, lock contention.
     pub events: Vec<KernelEvent>,
-    /// Cache lines used by several of the threads and written by at least one, at most 16.
+    /// Cache lines shared by several of the threads and written by at least one; at most 16.
     #[serde(default)]
     pub shared_lines: Vec<SharedLine>,
-    /// Arrival of packets at the interfaces of its packet sockets; `null` where it has none.
+    /// Packet arrivals at the interfaces of the program's packet sockets; `null` if it has none.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
-    /// Size of the last-level cache in bytes, according to the kernel; `null` if unknown.
+    /// Size of the last-level cache in bytes, as reported by the kernel; `null` if unknown.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
     /// Packets that the program received or sent in the window, from the best counter available.
     pub packets: Option<PacketCount>,
-    /// Packets per second of the watched threads, slice by slice; empty without a counter.
+    /// Packets per second of the observed threads, one value per slice; empty without a counter.
     pub packets_per_s: Vec<f64>,
-    /// CPU time of the observer over `elapsed_s`: a share of one CPU.
+    /// CPU time of the observer over `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
     /// Values that could not be read, each with its reason.
     pub unread: Vec<Unread>,
@@ -93,17 +95,18 @@ pub struct Observation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Watched {
-    /// Name of the program according to the kernel (at most 15 bytes), or of the interface.
+    /// Name of the program as reported by the kernel (at most 15 bytes), or of the interface.
     pub name: String,
-    /// The processes, including those started during the window.
+    /// Process IDs, including processes started during the window.
     pub pids: Vec<u32>,
-    /// The requested interface; `null` otherwise.
+    /// The requested interface; `null` if none was requested.
     pub interface: Option<String>,
-    /// Requested line rate, bits per second; `null` if not requested.
+    /// Requested line rate in bits per second; `null` if not requested.
     pub line_bits_per_s: Option<f64>,
-    /// Whether it was a command that `why` started.
+    /// Whether the program is a command that `why` started.
     pub is_command: bool,
-    /// Exit within the window: `exit status 1`, `SIGKILL`; `null` if it was still running.
+    /// Exit status or signal if the program ended within the window: `exit status 1`, `SIGKILL`;
+    /// `null` if it was still running.
     pub ended: Option<String>,
     /// Whether the user ended the window early.
     pub interrupted: bool,
@@ -115,24 +118,24 @@ pub struct Watched {
 pub struct PeerActivity {
     /// Its process ID.
     pub pid: u32,
-    /// Its name according to the kernel (at most 15 bytes).
+    /// Process name as reported by the kernel (at most 15 bytes).
     pub name: String,
-    /// CPU time of all its threads over the window, in CPUs. Counted in ticks of 10 ms; softirqs
-    /// that it triggers are not included.
+    /// CPU time of all threads over the window, in CPUs. Counted in ticks of 10 ms; excludes
+    /// softirqs that the process triggers.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
 }
 
-/// A number of packets, and the counter it comes from.
+/// A packet count and the counter it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketCount {
     /// Packets in the window.
     pub packets: u64,
-    /// Their bytes; `null` if not counted.
+    /// Bytes in these packets; `null` if not counted.
     pub bytes: Option<u64>,
-    /// The counter: `DPDK telemetry /ethdev/stats`, `segments in and out of its TCP connections`,
-    /// `eth0 rx_packets`.
+    /// The source counter: `DPDK telemetry /ethdev/stats`, `segments in and out of its TCP
+    /// connections`, `eth0 rx_packets`.
     pub counter: String,
 }
 
@@ -140,10 +143,11 @@ pub struct PacketCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// The subject, as a keyword for scripts: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
+    /// What could not be read, as a keyword for scripts: `drop_reasons`, `kernel_samples`,
+    /// `tcp_info`, ...
     pub what: String,
     /// The reason, as a sentence.
     pub reason: String,
-    /// The command that would change it; `null` if none would.
+    /// The command that would make it readable; `null` if there is none.
     pub fix: Option<String>,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a region edge (entering or leaving), compared with its parts: a read of the timestamp
-//! counter, and where counters are read by the kernel, a bare read(2) of one event.
+//! Cost of a region edge (entry or exit), compared with its parts: a timestamp counter read and,
+//! where the kernel reads the counters, a bare read(2) of one event.
 //!
-//! All in one process, in turns, many short series; a series is long enough for the clock and short
-//! enough to go mostly undisturbed. Printed are the median and the lowest series, in ticks, and the
-//! ratio of medians of the same round with its 95 % interval.
+//! All cases run in one process, interleaved in many short series; a series is long enough for the
+//! clock and short enough to be mostly undisturbed. The output has the median and the fastest
+//! series, in ticks, and the ratio of medians from the same round with its 95 % interval.
 //!
 //! `cargo bench -p linerate-regions --bench edge`
 
@@ -17,11 +17,11 @@ use std::hint::black_box;
 const ROUNDS: usize = 400;
 const CALLS: u64 = 64;
 
-/// Targets of the design: ticks of an edge without counters; times a bare read(2) of one event.
+/// Design targets: ticks per edge without counters; multiple of a bare read(2) of one event.
 const EDGE_TICKS: f64 = 100.0;
 const TIMES_A_READ: f64 = 1.5;
 
-/// Something to be timed, with its number of repetitions per call.
+/// An operation to time, with its number of repetitions per call.
 struct Case<'a> {
     name: String,
     per_call: u64,
@@ -50,7 +50,7 @@ fn main() {
     let (hardware_set, hardware) = thread_counting(&["instructions", "cycles"]);
     const SOFTWARE_PAGE_FAULTS: u64 = 2;
     let selector = Selector::new(perf::SOFTWARE, SOFTWARE_PAGE_FAULTS);
-    // Counting, as in the regions: a stopped one is read faster.
+    // Enabled, as in the regions: reading a stopped counter is faster.
     let request = Request { disabled: false, ..Request::new(selector) };
     let event = perf::open(&request, Target::CurrentThread, None);
     let mut cases = vec![
@@ -82,12 +82,12 @@ fn main() {
     print(&cases, &series);
 }
 
-/// Ticks per unit of each case in each round.
+/// Measures the ticks per unit of each case in each round.
 fn measure(cases: &mut [Case]) -> Vec<Vec<f64>> {
     let mut series = vec![Vec::with_capacity(ROUNDS); cases.len()];
     for round in 0..ROUNDS {
         for step in 0..cases.len() {
-            // Another first case each round.
+            // Each round starts with a different case.
             let index = (step + round) % cases.len();
             let case = &mut cases[index];
             let start = ticks();

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring overhead: calibrated in each thread before its first region, and subtracted.
+//! Measurement overhead: calibrated in each thread before its first region, and subtracted.
 //!
 //! An empty region shows `inside`: the time between its two reads. Its cost to the enclosing region
-//! is `pair`: all of entering and leaving. Therefore, with `v` visits of a region and `d` visits of
-//! regions inside it, at any depth:
+//! is `pair`: all of entry and exit. Therefore, with `v` visits to a region and `d` visits to
+//! regions nested in it, at any depth:
 //!
 //! ```text
 //! shown = true + v * inside + d * pair
 //! ```
 //!
-//! and for the time that is not spent in inner regions, of which there were `c` visits directly
-//! inside:
+//! and for the time not spent in inner regions, with `c` visits directly inside:
 //!
 //! ```text
 //! shown - shown by the inner ones = true + v * inside + c * (pair - inside)
 //! ```
 //!
-//! Both are taken in a tight loop: caches and branch predictors know it. In a program that evicts
-//! them the first visits cost more, which no calibration can know; hence no verdict about regions
-//! under ten times the cost.
+//! Both are measured in a tight loop, with warm caches and branch predictors. In a program that
+//! evicts them the first visits cost more, which no calibration can capture; hence there is no
+//! verdict on regions shorter than ten times the cost.
 
 use crate::tree::{Amount, Cost, Node, Totals};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
@@ -26,14 +25,15 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, median_interval};
 
-/// Medians of this many series: enough for a 95 % interval, and a preempted series does not matter.
+/// Number of series whose median is taken: enough for a 95 % interval, and one preempted series
+/// does not matter.
 const SERIES: usize = 25;
 /// Short, since an edge may be a system call: all series together take 0.05 to 1 ms.
 const PAIRS: u64 = 16;
-/// Warm-up visits, which are not counted: their caches are cold.
+/// Warm-up visits, not counted because caches are cold.
 const WARM_UP: u64 = 64;
 
-/// Measures the cost; `node` is the one that `pair` visits.
+/// Measures the cost; `node` is the node that `pair` visits.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
     let series: Vec<(Reading, Reading)> = (0..SERIES)
@@ -59,7 +59,7 @@ pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut(
     Cost { inside: amount(|(inside, _)| *inside), pair: amount(|(_, around)| *around) }
 }
 
-/// Ticks and counts at a moment, or between two moments.
+/// Ticks and counts at one moment, or between two moments.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     ticks: u64,
@@ -75,7 +75,7 @@ impl From<Totals> for Reading {
 impl Reading {
     fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
-        // If it fails, it failed inside the pairs as well, which noted it.
+        // If this fails, it failed inside the pairs as well, where it was noted.
         counters.read(&mut counts);
         Self { ticks: ticks(), counts }
     }

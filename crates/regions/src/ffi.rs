@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface: `include/linerate/regions.h`, where it is documented.
 //!
-//! One set of regions per process, configured by the environment, and one [`Thread`] per thread
-//! that enters a region. Nothing here panics: a panic must not unwind into C.
+//! One set of regions per process, configured through the environment, and one [`Thread`] per
+//! thread that enters a region. Nothing here panics: a panic must not unwind into C.
 
 use crate::regions::{Options, Regions};
 use crate::sampler::{DumpRequest, Sampler, Schedule};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REGIONS: OnceLock<Regions> = OnceLock::new();
 
-/// Whether this process is a fork of one that counted: its counters are those of its parent.
+/// Whether this process was forked from one that was counting: its counters are its parent's.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -28,7 +28,7 @@ thread_local! {
 
 fn regions() -> &'static Regions {
     REGIONS.get_or_init(|| {
-        // SAFETY: both functions stay as long as this library, and take and return nothing.
+        // SAFETY: both functions live as long as this library, and take and return nothing.
         unsafe {
             libc::atexit(write_at_exit);
             libc::pthread_atfork(None, None, Some(note_fork));
@@ -50,21 +50,21 @@ extern "C" fn write_at_exit() {
     }
 }
 
-/// Calls `f` with the thread's regions; does nothing in a forked child, or in a thread that is
-/// ending.
+/// Calls `f` with the thread's regions; does nothing in a forked child or in a thread that is
+/// exiting.
 #[inline]
 fn with_thread(f: impl FnOnce(&Thread)) {
     if IS_FORKED.load(Relaxed) {
         return;
     }
-    // An error says that the thread is ending and its `Thread` gone.
+    // An error means that the thread is exiting and its `Thread` is gone.
     let _ = THREAD.try_with(|cell| match cell.get() {
         Some(thread) => f(thread),
         None => f(first_of_thread(cell)),
     });
 }
 
-/// Opens the thread's counters, and calibrates the cost through this interface, as it is used.
+/// Opens the thread's counters, and calibrates the cost through this interface, the way it is used.
 #[cold]
 fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
     let thread = cell.get_or_init(|| regions().uncalibrated_thread());
@@ -78,14 +78,14 @@ fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
 /// See the header.
 ///
 /// # Safety
-/// `name` is null or points to a text that ends with NUL.
+/// `name` is null or points to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
-    // A lock may have been held when the child was forked.
+    // A lock may have been held at the time of the fork.
     if name.is_null() || IS_FORKED.load(Relaxed) {
         return Region::OUTSIDE.0;
     }
-    // SAFETY: the caller ensures that it ends with NUL; it is not null.
+    // SAFETY: the caller ensures that the string is NUL-terminated; it is not null.
     let name = unsafe { CStr::from_ptr(name) };
     regions().region(&name.to_string_lossy()).0
 }
@@ -117,7 +117,7 @@ pub(crate) extern "C" fn lr_region_add_units(units: u64) {
 /// See the header.
 ///
 /// # Safety
-/// `file` is null or points to a text that ends with NUL.
+/// `file` is null or points to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
     if file.is_null() {
@@ -126,7 +126,7 @@ pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
     if IS_FORKED.load(Relaxed) {
         return libc::ECHILD;
     }
-    // SAFETY: the caller ensures that it ends with NUL; it is not null.
+    // SAFETY: the caller ensures that the string is NUL-terminated; it is not null.
     let file = unsafe { CStr::from_ptr(file) };
     let file = Path::new(OsStr::from_bytes(file.to_bytes()));
     match regions().write(file) {
@@ -139,7 +139,7 @@ pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
 /// See the header.
 ///
 /// # Safety
-/// `name` and `sets` are null or point to texts that end with NUL.
+/// `name` and `sets` are null or point to NUL-terminated strings.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_new(
     name: *const c_char,
@@ -153,7 +153,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     if name.is_null() || sets.is_null() || IS_FORKED.load(Relaxed) {
         return std::ptr::null_mut();
     }
-    // SAFETY: the caller ensures that both end with NUL; neither is null.
+    // SAFETY: the caller ensures that both are NUL-terminated; neither is null.
     let (name, sets) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(sets)) };
     let words = |text: &str, separator| {
         let words = text.split(separator).map(str::trim).filter(|word| !word.is_empty());
@@ -167,20 +167,21 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     Box::into_raw(Box::new(OfC { sampler: UnsafeCell::new(sampler), request }))
 }
 
-/// A sampler for C: one thread uses it, any thread may request a dump.
+/// A sampler for C: used by one thread, while any thread may request a dump.
 pub(crate) struct OfC {
     sampler: UnsafeCell<Sampler>,
     request: DumpRequest,
 }
 
-/// Calls `f` with a sampler in its own thread; `None` if it is null.
+/// Calls `then` with a sampler, on the sampler's thread; returns `None` if the sampler is null.
 ///
 /// # Safety
-/// `sampler` is null, or comes from [`lr_sampler_new`] on this thread and was not freed.
+/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
 unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> Option<T> {
-    // SAFETY: the caller ensures that it is null or alive.
+    // SAFETY: the caller ensures that it is null or live.
     let of_c = unsafe { sampler.as_ref() }?;
-    // SAFETY: the caller ensures that no other thread comes here, and `then` calls none of this.
+    // SAFETY: the caller ensures that no other thread gets here, and `then` calls none of these
+    // functions.
     Some(then(unsafe { &mut *of_c.sampler.get() }))
 }
 
@@ -217,11 +218,11 @@ pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *const OfC) {
 /// See the header.
 ///
 /// # Safety
-/// `sampler` is null, or comes from [`lr_sampler_new`], on whatever thread, and is not freed before
+/// `sampler` is null, or was returned by [`lr_sampler_new`], on any thread, and is not freed before
 /// this returns.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
-    // SAFETY: the caller ensures that it is null or alive.
+    // SAFETY: the caller ensures that it is null or live.
     if let Some(of_c) = unsafe { sampler.as_ref() } {
         of_c.request.dump();
     }

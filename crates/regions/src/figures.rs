@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From totals to figures: own cost subtracted, with intervals. What can be said: `verdict`.
+//! From totals to figures: overhead subtracted, with intervals. Conclusions are in `verdict`.
 //!
-//! Pure computation: reads neither clock nor counter.
+//! Pure computation: reads neither the clock nor counters.
 
 use crate::stay::Stay;
 use crate::tree::{Cost, Log, Node, Region, Totals};
@@ -11,25 +11,25 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::sync::Arc;
 
-const METHOD: &str = "from entry to exit, own cost subtracted";
+const METHOD: &str = "from entry to exit, measurement overhead subtracted";
 /// Reason for figures without an interval.
-const EXACT_METHOD: &str = "from entry to exit; measuring adds none, so it is exact";
-/// Beginning of the method text of counts by registers.
+const EXACT_METHOD: &str = "from entry to exit; exact, because measuring adds no such events";
+/// Start of the method text for counts read from registers.
 const REGISTERS: &str = "registers";
 const CLOSED: &str = "register access was revoked during the run: the module pmu_user was \
-                      unloaded, or perf counted on this CPU; load the module again and repeat";
-const TAKEN: &str = "another user took the counters during the run; repeat it";
+                      unloaded, or perf counted on this CPU; load the module again and rerun";
+const TAKEN: &str = "another user took the counters during the run; run it again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
-/// The real cost of an edge is between nothing (it overlaps with the program's own work) and this
-/// many times the calibrated one. The calibrated edges are warm and follow each other closely;
+/// The real cost of an edge is between zero (it overlaps with the program's own work) and this
+/// multiple of the calibrated cost. The calibrated edges are warm and follow each other closely;
 /// 100,000 empty regions inside another, with a system call per edge, on a guest with occasional
-/// steal time, cost it 1.8 to 3.1 times as much.
+/// steal time, cost the outer region 1.8 to 3.1 times as much.
 const TIMES_CALIBRATED: f64 = 4.0;
 
-/// The regions of all threads. `stays`: where each thread was, as far as that is known; `asked`:
-/// the requested names of events, `resolved`: what they are here.
+/// Reports the regions of all threads. `stays`: where each thread was, as far as known; `asked`:
+/// the event names requested, `resolved`: the events they map to here.
 pub(crate) fn report(
     logs: &[Arc<Log>],
     stays: &[Option<Stay>],
@@ -61,7 +61,7 @@ pub(crate) fn report(
     }
 }
 
-/// Inputs for the figures of one thread.
+/// Inputs to the figures for one thread.
 pub(crate) struct ThreadReport<'a> {
     pub(crate) log: &'a Log,
     pub(crate) cost: &'a Cost,
@@ -72,7 +72,7 @@ pub(crate) struct ThreadReport<'a> {
     pub(crate) resolved: &'a [Result<Event, String>],
 }
 
-/// A node with its numbers and those of its children.
+/// A node with its totals and those of its children.
 pub(crate) struct Branch {
     pub(crate) node: Arc<Node>,
     pub(crate) name: String,
@@ -84,7 +84,7 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// Whether the program entered it: neither the root nor the calibration.
+    /// Whether the program entered this node: neither the root nor the calibration.
     pub(crate) fn is_region(&self) -> bool {
         self.node.parent.is_some() && self.node.region != Region::CALIBRATION
     }
@@ -97,9 +97,9 @@ impl ThreadReport<'_> {
         of_program.map(|branch| self.region(branch, &branches)).collect()
     }
 
-    /// Every node, in the order of creation.
+    /// Returns all nodes, in order of creation.
     ///
-    /// Numbers go up from the last node to the first: a node's parent is older than it is.
+    /// Totals propagate from the last node to the first: a parent is older than its children.
     fn branches(&self) -> Vec<Branch> {
         let mut branches: Vec<Branch> = Vec::new();
         for node in self.log.nodes() {
@@ -145,14 +145,14 @@ impl ThreadReport<'_> {
         report
     }
 
-    /// Ticks in a region, without the overhead of measuring.
+    /// Returns the ticks in a region, excluding measurement overhead.
     pub(crate) fn ticks(&self, branch: &Branch) -> Estimate {
         let (inside, pair) = (self.cost.inside.ticks, self.cost.pair.ticks);
         let Totals { visits, ticks, .. } = branch.totals;
         corrected(ticks, visits, branch.deep_visits, inside, pair)
     }
 
-    /// Counts in a region, or the reason why there are none.
+    /// Returns the counts in a region, or the reason why there are none.
     fn events(&self, branch: &Branch) -> Vec<RegionEvent> {
         let mut place = 0;
         let mut events = Vec::new();
@@ -194,26 +194,26 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// The reason why registers do not show the thread's own events in a region.
+    /// Returns the reason why registers do not show only the thread's own events in a region.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {
             return Some(format!(
-                "the thread left its CPU in {left} of {visits} visits, and its registers counted \
-                 other threads; try: sudo chrt --fifo 1 taskset -c CPU COMMAND  # on a dedicated \
-                 CPU"
+                "the thread left its CPU in {left} of {visits} visits, so its registers also \
+                 counted other threads; try: sudo chrt --fifo 1 taskset -c CPU COMMAND  # on a \
+                 dedicated CPU"
             ));
         }
         (long > 0).then(|| {
             format!(
-                "in {long} of {visits} visits the registers were not read for so long ({} ms) that \
-                 their 32 bits may have wrapped; put regions inside this one",
+                "in {long} of {visits} visits the registers went unread for so long ({} ms) that \
+                 the 32-bit counts may have wrapped; nest regions inside this one",
                 self.log.apart_ms
             )
         })
     }
 
-    /// Count of the event at a position of the log, without the overhead of measuring.
+    /// Returns the count of the event at a position of the log, excluding measurement overhead.
     pub(crate) fn corrected_count(&self, branch: &Branch, place: usize) -> Estimate {
         let (visits, deep) = (branch.totals.visits, branch.deep_visits);
         let (inside, pair) = (self.cost.inside.counts[place], self.cost.pair.counts[place]);
@@ -221,10 +221,11 @@ impl ThreadReport<'_> {
     }
 }
 
-/// `shown` without what `visits` of the region and `deep` visits inside it cost (see `cost`).
+/// Returns `shown` minus the cost of `visits` to the region and `deep` visits inside it (see
+/// `cost`).
 ///
-/// The subtraction is only as accurate as real edges resemble calibrated ones: the interval goes
-/// from [`TIMES_CALIBRATED`] the cost to none of it.
+/// The subtraction is only as accurate as real edges resemble calibrated ones: the interval ranges
+/// from [`TIMES_CALIBRATED`] times the cost to zero.
 fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimate) -> Estimate {
     let (shown, visits, deep) = (shown as f64, visits as f64, deep as f64);
     Estimate {
@@ -236,10 +237,10 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
     }
 }
 
-/// Likewise, without the ticks shown by the directly nested regions.
+/// Like `corrected`, also excluding the ticks shown by directly nested regions.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
-    // Cost of a pair to the enclosing region, beyond the inner region's own reading.
+    // Cost of a pair to the enclosing region, excluding the inner region's own reading.
     let around = Estimate {
         value: pair.value - inside.value,
         low: (pair.low - inside.high).max(0.0),
@@ -250,14 +251,14 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     corrected(shown, totals.visits, inner.visits, inside, around)
 }
 
-/// A number with the interval of the subtraction; exact if nothing was subtracted.
+/// Builds a figure with the interval of the subtraction; exact if nothing was subtracted.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
         return Figure::absent(unit, tier, METHOD, "entered but not yet left");
     }
     if estimate.value < 0.0 {
-        let reason = "the count is below the calibrated cost of measuring: the rest is noise; put \
-                      the region around more work";
+        let reason = "the count is below the calibrated measurement overhead: what remains is \
+                      noise; put the region around more work";
         return Figure::absent(unit, tier, METHOD, reason);
     }
     if estimate.low == estimate.high {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters around regions of a program: code between two reads.
+//! Counters for regions of a program: code between two reads.
 //!
 //! ```
 //! use linerate_regions::{Options, Regions};
@@ -16,8 +16,8 @@
 //! assert_eq!((report.regions[0].visits, report.regions[0].units), (2, 8));
 //! ```
 //!
-//! Regions nest, and every thread has its own. If this machine has no counters, or none that may be
-//! read, only ticks of the timestamp counter are measured, and the report has the reason.
+//! Regions nest, and each thread has its own. If this machine has no counters, or none that may be
+//! read, only timestamp counter ticks are measured, and the report has the reason.
 //!
 //! | read method | cost of an edge (entering or leaving) |
 //! |---|---|
@@ -26,10 +26,10 @@
 //! | hardware events by registers that a module enabled | the same, and a system call |
 //! | otherwise: read(2) of the thread's group | a system call |
 //!
-//! From C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too
-//! hot for two reads per packet, [`Sampler`] reads every N packets and lets event sets take turns.
+//! For C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too
+//! hot for two reads per packet, [`Sampler`] reads every N packets and rotates event sets.
 //!
-//! Left out: what a region means, printing (`linerate-report`), starting programs.
+//! Out of scope: what a region means, printing (`linerate-report`), starting programs.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

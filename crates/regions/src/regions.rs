@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions of a program: their names, their threads, and the record of them.
+//! The regions of a program: their names, their threads, and their record.
 
 use crate::figures;
 use crate::stay::Stay;
@@ -29,17 +29,17 @@ pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 /// Options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Names of events, as `linerate stat --list` has them; at most
-    /// [`EVENTS_MAX`](crate::EVENTS_MAX). None: ticks alone, which is cheapest.
+    /// Event names, as listed by `linerate stat --list`; at most [`EVENTS_MAX`](crate::EVENTS_MAX).
+    /// If empty, only ticks are measured, which is cheapest.
     pub events: Vec<String>,
-    /// Whether to exclude the kernel's work for the thread.
+    /// Whether to exclude work by the kernel for the thread.
     pub user_only: bool,
-    /// The file of the record. [`Regions::finish`] writes it, and a background thread before that:
-    /// see `updates`.
+    /// Output file for the record. [`Regions::finish`] writes it, and before that a background
+    /// thread does: see `updates`.
     pub file: Option<PathBuf>,
-    /// Whether a thread writes `file` while the program runs, so that it is there however the
-    /// program ends: first after 50 ms, in the end every second. It begins with the first thread
-    /// that counts, takes no signals, and runs only when nothing else wants its CPU.
+    /// Whether a thread writes `file` while the program runs, so that the file exists however the
+    /// program ends: first after 50 ms, eventually every second. The thread starts with the first
+    /// thread that counts, takes no signals, and runs only when nothing else needs its CPU.
     pub updates: bool,
 }
 
@@ -51,9 +51,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// From the environment: `LINERATE_REGIONS`, the file; `LINERATE_REGIONS_EVENTS`, names
-    /// separated by commas, or empty for ticks only; `LINERATE_REGIONS_UPDATES`, 0 for none. In the
-    /// name of the file, `%p` is replaced by the PID. Unset variables have their defaults.
+    /// Reads the options from the environment: `LINERATE_REGIONS`, the file;
+    /// `LINERATE_REGIONS_EVENTS`, names separated by commas, or empty for ticks only;
+    /// `LINERATE_REGIONS_UPDATES`, 0 for none. In the file name, `%p` is replaced by the PID. Unset
+    /// variables have their defaults.
     pub fn from_environment() -> Self {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
@@ -75,11 +76,11 @@ fn with_process_number(file: &Path) -> PathBuf {
         Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
         None => file.to_owned(),
     };
-    // The program may change its folder before the record is written.
+    // The program may change its working directory before the record is written.
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// The regions of a program. Cloning gives another handle to the same ones.
+/// The regions of a program. Cloning returns another handle to the same regions.
 #[derive(Clone, Debug)]
 pub struct Regions {
     shared: Arc<Shared>,
@@ -90,7 +91,7 @@ struct Shared {
     options: Options,
     /// Resolved when the first thread needs them.
     catalog: OnceLock<Catalog>,
-    /// The events of the options.
+    /// The events requested in the options.
     events: OnceLock<Vec<Result<Event, String>>>,
     host_facts: HostFacts,
     names: Mutex<Vec<String>>,
@@ -98,9 +99,9 @@ struct Shared {
     made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
-    /// CPUs that threads were pinned to individually when they began to count.
+    /// CPUs to which threads were individually pinned when they began to count.
     pinned: Mutex<Vec<u32>>,
-    /// Set once the record is complete; held while its file is written.
+    /// Set once the record is complete; locked while its file is written.
     is_finished: Mutex<bool>,
     writer: Once,
 }
@@ -112,7 +113,7 @@ pub enum WriteError {
     File {
         /// The file.
         file: PathBuf,
-        /// The error of the system.
+        /// The operating system's error.
         error: io::Error,
     },
     /// An invalid number.
@@ -123,7 +124,7 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file, error } => {
-                write!(f, "{}: {error}; name another file in LINERATE_REGIONS", file.display())
+                write!(f, "{}: {error}; set LINERATE_REGIONS to another file", file.display())
             }
             Self::Record(error) => write!(f, "the record of regions: {error}"),
         }
@@ -133,7 +134,7 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {}
 
 impl Regions {
-    /// Regions that count what `options` say. Nothing is opened before the first thread.
+    /// Creates regions that count as `options` specify. Nothing is opened before the first thread.
     pub fn new(options: &Options) -> Self {
         let shared = Shared {
             options: options.clone(),
@@ -151,8 +152,8 @@ impl Regions {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The region with that name, created if missing. Takes a lock: call it once per region, not
-    /// per visit.
+    /// Returns the region with that name, creating it if necessary. Takes a lock: call it once per
+    /// region, not per visit.
     pub fn region(&self, name: &str) -> Region {
         let mut names = lock(&self.shared.names);
         let known = names.iter().position(|known| known == name);
@@ -164,16 +165,16 @@ impl Regions {
         Region(u32::try_from(index).unwrap_or(Region::OUTSIDE.0))
     }
 
-    /// Starts counting for the calling thread. Opens its counters and calibrates the overhead, for
-    /// 0.05 to 2 ms; the result stays in the thread. One per thread is enough: a second one counts
-    /// with separate counters.
+    /// Starts counting for the calling thread. Opens its counters and calibrates the overhead,
+    /// which takes 0.05 to 2 ms; the returned value stays in the thread. One per thread is enough:
+    /// a second one counts with separate counters.
     pub fn thread(&self) -> Thread {
         let thread = self.uncalibrated_thread();
         thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));
         thread
     }
 
-    /// As [`Regions::thread`], without calibration.
+    /// Same as [`Regions::thread`], without calibration.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
         let counters = self.counters(&known);
@@ -187,7 +188,7 @@ impl Regions {
         thread
     }
 
-    /// Has the file of the record written from now on, if that is requested and possible.
+    /// Has the record's file written from now on, if requested and possible.
     fn keep_file(&self) {
         let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
         if writer::is_replaceable(file) {
@@ -208,10 +209,10 @@ impl Regions {
         })
     }
 
-    /// Writes the results so far; false if the record is complete already.
+    /// Writes the results so far; returns false if the record is already complete.
     fn update(&self) -> Result<bool, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
-        // Made before the lock is taken: who finishes waits for the file alone.
+        // Built before the lock is taken, so that a finishing thread waits only for the file.
         let json = self.json()?;
         let is_finished = lock(&self.shared.is_finished);
         if *is_finished {
@@ -220,7 +221,7 @@ impl Regions {
         store(file, &json).map(|()| true)
     }
 
-    /// Counters of the calling thread.
+    /// Opens counters for the calling thread.
     pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
         let pmu_user = self.shared.host_facts.pmu_user();
         let machine =
@@ -228,7 +229,7 @@ impl Regions {
         ThreadGroup::open(machine, events, self.shared.options.user_only)
     }
 
-    /// Evidence tier of each of `events`, or the reason why it is not counted.
+    /// Returns the evidence tier of each of `events`, or the reason why it is not counted.
     pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
             host_facts: &self.shared.host_facts,
@@ -242,7 +243,8 @@ impl Regions {
         explained.collect()
     }
 
-    /// The events with these names on this machine, or the reason why they are invalid.
+    /// Looks up the events with these names on this machine, or the reasons why the names are
+    /// invalid.
     pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
         let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
         names.iter().map(resolve).collect()
@@ -261,8 +263,8 @@ impl Regions {
         lock(&self.shared.sampled).push(report);
     }
 
-    /// Report of the counts so far. Threads may still be running, so each of their numbers may lag
-    /// by one visit. The first call takes 20 ms, to calibrate the tick rate.
+    /// Reports the counts so far. Threads may still be running, so each count may lag by one visit.
+    /// The first call takes 20 ms to calibrate the tick rate.
     pub fn report(&self) -> RegionsReport {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
@@ -274,7 +276,7 @@ impl Regions {
         report
     }
 
-    /// The same as a record.
+    /// Returns the report as a record.
     pub fn record(&self) -> Record {
         let report = self.report();
         let program = std::env::current_exe().ok();
@@ -285,7 +287,7 @@ impl Regions {
             provenance: provenance(
                 &format!("{program} with linerate-regions {}", env!("CARGO_PKG_VERSION")),
                 None,
-                "unknown: the program's own",
+                "unknown: whichever built the program",
                 &command_line(),
             ),
             body: Body::Regions(Box::new(report)),
@@ -304,8 +306,8 @@ impl Regions {
         self.record().to_json_pretty().map_err(WriteError::Record)
     }
 
-    /// Writes the record to the file of the options, if they have one; returns its name. Ends its
-    /// updates.
+    /// Writes the record to the file given in the options, if any; returns its name. Stops the
+    /// background updates.
     ///
     /// # Errors
     /// [`WriteError`].

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting in a packet loop without touching every packet: the counters are read every N packets,
-//! and event sets rotate.
+//! Counting in a packet loop without a read per packet: the counters are read every N packets, and
+//! event sets rotate.
 //!
-//! The shape is that of the profiling interface of Netra DPS: a worker reports its number of
-//! packets from time to time; after N more, the counters are read and the next pair of events is
-//! started; when every pair was counted often enough, the worker is asked to dump. There are two
-//! differences. There a slice began when the number of packets was a multiple of N, which bursts
-//! skip over; here it begins after at least N packets, whatever the burst size. There the pairs
-//! followed each other in a fixed order, which may alias with the load; here the order of each
-//! round is random.
+//! Modelled on the profiling interface of Netra DPS: a worker reports its packet count from time to
+//! time; after N more packets, the counters are read and the next pair of events is started; once
+//! every pair has been counted often enough, the worker is asked to dump. There are two
+//! differences. In Netra DPS a slice began when the packet count was a multiple of N, which bursts
+//! skip over; here it begins after at least N packets, whatever the burst size. There, the pairs
+//! were in a fixed order, which may alias with the load; here the order in each round is random.
 //!
 //! ```text
 //! update(packets):
@@ -18,7 +17,8 @@
 //!     next = packets + N
 //! ```
 //!
-//! Left out: the interval of an event's total if fewer than two slices counted it; there is none.
+//! Left out: an interval for an event's total if fewer than two slices counted it; it does not
+//! exist.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -36,16 +36,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Schedule of a [`Sampler`]: read times and event sets.
+/// Schedule for a [`Sampler`]: when to read, and which event sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The events of each set; those of one set are counted at the same time.
+    /// The events in each set; the events of a set are counted at the same time.
     pub sets: Vec<Vec<String>>,
     /// Minimum number of packets per slice.
     pub every: NonZeroU64,
-    /// Number of slices of each set before the sampler is full.
+    /// Number of slices for each set before the sampler is full.
     pub rounds: NonZeroU32,
-    /// Seed of the order of the sets.
+    /// Seed for the order of the sets.
     pub seed: u64,
 }
 
@@ -58,25 +58,25 @@ pub struct Sample {
     pub packets: u64,
     /// Duration.
     pub ticks: u64,
-    /// Count of each event of the set; `None` for those that are not counted.
+    /// Count of each event in the set; `None` for events that are not counted.
     pub counts: Vec<Option<u64>>,
 }
 
-/// Counts every N packets, in the thread that made it.
+/// Reads counters every N packets, in the thread that created it.
 #[derive(Debug)]
 pub struct Sampler {
     regions: Regions,
     name: String,
     schedule: Schedule,
     sets: Vec<Set>,
-    /// Sets still to come in this round.
+    /// Sets not yet counted in this round.
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// Minimum number of packets at which the slice may end.
+    /// Packet count from which the slice may end.
     next: u64,
     samples: Vec<Sample>,
-    /// Whether another thread asked for a dump.
+    /// Whether another thread requested a dump.
     dump_wanted: Arc<AtomicBool>,
 }
 
@@ -86,14 +86,14 @@ pub struct DumpRequest(Arc<AtomicBool>);
 
 impl DumpRequest {
     /// Makes the sampler dump at the end of its slice, in its own thread. A sampler that is no
-    /// longer updated does not.
+    /// longer updated will not dump.
     pub fn dump(&self) {
-        // Relaxed: nothing but the request itself is handed over.
+        // Relaxed: only the request itself is handed over.
         self.0.store(true, Relaxed);
     }
 }
 
-/// The events of a set with their counters.
+/// The events of a set, with their counters.
 #[derive(Debug)]
 struct Set {
     events: Vec<Result<Event, String>>,
@@ -109,16 +109,18 @@ struct Turn {
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// `None` if they could not be read.
+    /// `None` if the counters could not be read.
     mark: Option<Mark>,
 }
 
-const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
-/// Reason for an event without interval: it was counted in only one slice.
-const ONE_SLICE_METHOD: &str = "read every N packets; counted in only one slice, no interval";
-const TICKS_METHOD: &str = "between readings; sum of all slices, no interval";
+const METHOD: &str = "counters read every N packets, event sets in random order; value per packet \
+                      times all packets";
+/// Method text of an event without an interval: it was counted in only one slice.
+const ONE_SLICE_METHOD: &str = "counters read every N packets; counted in only one slice, so no \
+                                interval";
+const TICKS_METHOD: &str = "time between counter reads; sum over all slices, no interval";
 impl Sampler {
-    /// Opens the sets on the calling thread; `name` is that of the region in the report.
+    /// Opens the sets on the calling thread; `name` is the name of the region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
         let sets: Vec<Set> = schedule.sets.iter().map(|names| Set::open(regions, names)).collect();
         let room = sets.len() * schedule.rounds.get() as usize;
@@ -137,7 +139,7 @@ impl Sampler {
     }
 
     /// Starts the first slice now, with `packets` processed before it; without this call, the first
-    /// update starts it. No effect within a slice.
+    /// update starts it. Has no effect during a slice.
     pub fn start(&mut self, packets: u64) {
         if self.turn.is_none() && !self.is_full() {
             self.begin_turn(packets);
@@ -149,10 +151,10 @@ impl Sampler {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
-    /// Reports the number of packets processed since the program began. Between slices this is one
-    /// comparison; at the end of a slice it reads and reprograms the counters, in a few system
-    /// calls. True once every set has had all its slices: then nothing is counted until
-    /// [`Sampler::dump`].
+    /// Reports the number of packets processed since the program began. Between slices this costs
+    /// one comparison; at the end of a slice it reads and reprograms the counters, with a few
+    /// system calls. Returns true once every set has had all its slices; from then on nothing is
+    /// counted until [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
         match packets < self.next {
@@ -215,8 +217,8 @@ impl Sampler {
         self.turn = Some(Turn { set, packets, ticks: ticks(), counts, mark });
     }
 
-    /// The next set of this round, drawn from those that had no slice in it yet; `None` without
-    /// sets.
+    /// Returns the next set of this round, drawn from those that have not had a slice in it yet;
+    /// `None` if there are no sets.
     fn next_set(&mut self) -> Option<usize> {
         if self.round.is_empty() {
             self.round.extend(0..self.sets.len());
@@ -228,7 +230,7 @@ impl Sampler {
         Some(self.round.swap_remove(drawn))
     }
 
-    /// Whether every set had all its slices.
+    /// Whether every set has had all its slices.
     pub fn is_full(&self) -> bool {
         !self.samples.is_empty() && self.samples.len() == self.room()
     }
@@ -242,7 +244,7 @@ impl Sampler {
         &self.samples
     }
 
-    /// Adds the results to the report of the regions, and starts again with the next update.
+    /// Adds the results to the report of the regions; sampling restarts with the next update.
     pub fn dump(&mut self) {
         if !self.samples.is_empty() {
             self.regions.add(self.report());
@@ -255,7 +257,7 @@ impl Sampler {
         self.next = 0;
     }
 
-    /// Results of the slices since the last dump, as one region whose units are packets.
+    /// Reports the slices since the last dump, as one region whose units are packets.
     fn report(&self) -> RegionReport {
         let packets: u64 = self.samples.iter().map(|sample| sample.packets).sum();
         let ticks: u64 = self.samples.iter().map(|sample| sample.ticks).sum();
@@ -275,14 +277,14 @@ impl Sampler {
             events: events.collect(),
             is_sampled: true,
             verdict: format!(
-                "sampled: {n} slices of {} packets or more, {} sets of events",
+                "sampled: {n} slices of {} packets or more, {} event sets",
                 self.schedule.every,
                 self.sets.len()
             ),
         }
     }
 
-    /// The estimate of an event for all packets, from the slices that counted it.
+    /// Estimates the count of an event for all packets, from the slices that counted it.
     fn event(&self, set: usize, place: usize, packets: u64) -> RegionEvent {
         let absent = |unit: &str, reason: &str| Figure::absent(unit, Tier::Sw, METHOD, reason);
         let asked = &self.schedule.sets[set][place];
@@ -300,7 +302,7 @@ impl Sampler {
             .unzip();
         let count = match self.sets[set].outcome(place) {
             Err(reason) => absent(event.unit, &reason),
-            Ok(_) if counts.is_empty() => absent(event.unit, "no slice counted it"),
+            Ok(_) if counts.is_empty() => absent(event.unit, "not counted in any slice"),
             Ok(tier) => {
                 let ratio = block_bootstrap_ratio(&counts, &done, CONFIDENCE, self.schedule.seed);
                 let all = packets as f64;
@@ -331,7 +333,7 @@ impl Set {
         Self { events, counters, outcomes }
     }
 
-    /// Evidence tier of the event at an index, or the reason why it is not counted.
+    /// Returns the evidence tier of the event at an index, or the reason why it is not counted.
     fn outcome(&self, place: usize) -> Result<Tier, String> {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
@@ -342,13 +344,13 @@ impl Set {
         }
     }
 
-    /// Index of the event among the available ones.
+    /// Returns the index of the event among those available.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }
 
-    /// Count of each event, if it was read at both ends of a slice, and a register counted only
-    /// this thread.
+    /// Returns the count of each event, if it was read at both ends of a slice and the register
+    /// counted only this thread.
     fn by_name(
         &self,
         counts: impl Iterator<Item = u64>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a thread was on a CPU while its regions ran: ticks are wall time and do not tell.
+//! Whether a thread was on a CPU while its regions ran: ticks are wall time and do not show it.
 //!
-//! The kernel's account of the thread is read when its regions begin, and when it ends or on
+//! The kernel's accounting of the thread is read when its regions begin, and when it ends or on
 //! request: edges do not pay for it. Not determined: in which region the thread was off its CPU;
 //! count `task_clock_ns` for that.
 
@@ -9,21 +9,22 @@ use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;
 use std::fs::read_to_string;
 
-/// CPU time of a thread between two accounts.
+/// CPU time of a thread between two readings of the kernel's accounting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
     /// Ticks elapsed.
     pub(crate) wall: f64,
     /// Ticks on a CPU.
     pub(crate) on_processor: f64,
-    /// Ticks it was ready and waited for a CPU, if the kernel accounts for that.
+    /// Ticks during which the thread was ready but waiting for a CPU, if the kernel accounts for
+    /// that.
     pub(crate) waited: Option<f64>,
     /// Number of involuntary context switches.
     pub(crate) switches: Option<u64>,
 }
 
-/// The kernel's accounting of a thread of this process; `None` if it has ended, or the kernel
-/// refuses. Opens two files of /proc: some tens of microseconds.
+/// Reads the kernel's accounting of a thread of this process; `None` if the thread has ended, or
+/// the kernel refuses. Opens two files in /proc: some tens of microseconds.
 pub(crate) fn account(tid: u32) -> Option<Account> {
     let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
     Some(Account {
@@ -35,7 +36,7 @@ pub(crate) fn account(tid: u32) -> Option<Account> {
 }
 
 impl Stay {
-    /// For the thread of a log, until its end or now.
+    /// Returns the CPU time of the log's thread, until its end or now.
     pub(crate) fn from_log(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
         let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
@@ -50,19 +51,19 @@ impl Stay {
     }
 }
 
-/// Nanoseconds that a thread of this process was on a CPU, current even while it runs.
+/// Returns the nanoseconds a thread of this process was on a CPU, current even while it runs.
 fn on_processor_ns(tid: u32) -> Option<u64> {
-    // linux/posix-timers_types.h: the number of the thread inverted, above three bits; 4: of a
-    // thread, not of a process; 2: as the scheduler sees it.
+    // linux/posix-timers_types.h: the thread ID inverted, shifted left by three bits; 4: a thread's
+    // clock, not a process's; 2: as accounted by the scheduler.
     let clock = ((!(tid as libc::clockid_t)) << 3) | 4 | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is ours and can be written during the call.
+    // SAFETY: `time` is ours and writable during the call.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
     (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// From `schedstat`: time on a CPU, time ready but waiting, number of times scheduled. All zero if
-/// the kernel keeps no accounts.
+/// Parses `schedstat`: time on a CPU, time runnable but waiting, number of times scheduled. All
+/// zero if the kernel does no accounting.
 fn waited_ns(text: &str) -> Option<u64> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
@@ -71,7 +72,7 @@ fn waited_ns(text: &str) -> Option<u64> {
     }
 }
 
-/// From `status`: involuntary context switches.
+/// Parses the involuntary context switches from `status`.
 fn switches(text: &str) -> Option<u64> {
     let count = text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
     count.trim().parse().ok()
@@ -92,7 +93,7 @@ mod tests {
         });
         let seen = seen.expect("the thread is alive");
         assert!((before..=thread_cpu_time_ns()).contains(&seen), "{before} {seen}");
-        // More than the kernel's largest number, 2^22.
+        // Larger than the kernel's maximum, 2^22.
         assert_eq!(on_processor_ns(u32::MAX >> 4), None);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entering and leaving regions: the part that runs in the measured program.
+//! Entering and leaving regions: the part that runs inside the measured program.
 
 use crate::cost;
 use crate::stay::account;
@@ -12,10 +12,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Maximum number of open regions per thread; deeper ones are dropped, and the report says so.
+/// Maximum number of open regions per thread; deeper regions are dropped, and the report says so.
 const DEPTH_MAX: usize = 64;
 
-/// The regions of the thread that created it, by [`Regions::thread`](crate::Regions::thread).
+/// The regions of the thread that created this value with
+/// [`Regions::thread`](crate::Regions::thread).
 #[derive(Debug)]
 pub struct Thread {
     counters: ThreadGroup,
@@ -39,7 +40,7 @@ struct Place {
     inner: Vec<(Region, usize)>,
 }
 
-/// A region that was entered and not yet left.
+/// A region that has been entered and not yet left.
 #[derive(Debug)]
 struct Frame {
     place: usize,
@@ -49,22 +50,22 @@ struct Frame {
     mark: Mark,
 }
 
-/// Serial number of no frame.
+/// Serial number that no frame has.
 const NOT_KEPT: u64 = 0;
 
-/// The outermost place: outside of all regions.
+/// The outermost place, outside all regions.
 const OUTSIDE: usize = 0;
 
-/// Guard of a region; leaves it on drop. Regions entered after it and still open are left with it.
+/// Guard for a region; leaves it on drop. Regions entered later and still open are left with it.
 #[derive(Debug)]
-#[must_use = "the region is left at once if this is not kept"]
+#[must_use = "the region ends immediately unless this guard is kept"]
 pub struct Inside<'a> {
     thread: &'a Thread,
     serial: u64,
 }
 
 impl Inside<'_> {
-    /// Reports work done in the innermost region that is open, e.g. packets.
+    /// Reports work done in the innermost open region, e.g. packets.
     #[inline]
     pub fn add_units(&self, units: u64) {
         self.thread.add_units(units);
@@ -79,8 +80,8 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// `counters` was opened by the calling thread, with these outcomes; `made`: how many regions
-    /// the program has made. What measuring costs is measured by the caller.
+    /// `counters` was opened by the calling thread, with these outcomes; `made`: number of regions
+    /// the program has created. The caller calibrates the measurement overhead.
     pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
         let log = Arc::new(Log::for_thread(thread_id(), &counters, outcomes, made));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
@@ -89,8 +90,8 @@ impl Thread {
         Self { counters, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
     }
 
-    /// Calibrates the overhead; `pair` enters and leaves [`Region::CALIBRATION`] as the program
-    /// enters and leaves its own regions.
+    /// Calibrates the overhead; `pair` enters and leaves [`Region::CALIBRATION`] in the way the
+    /// program enters and leaves its own regions.
     pub(crate) fn calibrate(&self, pair: impl FnMut()) {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
@@ -110,17 +111,18 @@ impl Thread {
         &self.log
     }
 
-    /// Enters a region until the returned guard is dropped. It may be open already: then it is
-    /// shown nested in itself.
+    /// Enters a region until the returned guard is dropped. A region that is already open is shown
+    /// nested in itself.
     #[inline]
     pub fn enter(&self, region: Region) -> Inside<'_> {
         Inside { thread: self, serial: self.begin(region) }
     }
 
-    /// Reports work done in the innermost open region; outside of all regions it is ignored.
+    /// Reports work done in the innermost open region; ignored outside all regions.
     #[inline]
     pub fn add_units(&self, units: u64) {
-        // Borrowed already if this is a signal handler that interrupted an edge: then not kept.
+        // Already borrowed if this is a signal handler that interrupted an edge; then nothing is
+        // recorded.
         let Ok(open) = self.open.try_borrow() else { return };
         if let Some(frame) = open.frames.last() {
             open.places[frame.place].node.add_units(units);
@@ -128,7 +130,7 @@ impl Thread {
     }
 
     /// Enters a region; returns the serial number of the visit. The counters and, last, the clock
-    /// are read after everything else, so that little of this is inside the region.
+    /// are read after everything else, so that little of this function is inside the region.
     #[inline]
     pub(crate) fn begin(&self, region: Region) -> u64 {
         let Ok(mut open) = self.open.try_borrow_mut() else { return NOT_KEPT };
@@ -146,8 +148,8 @@ impl Thread {
         serial
     }
 
-    /// Leaves the visit of that number and all visits entered in it; no effect if it was left
-    /// already.
+    /// Leaves the visit with that serial number and all visits entered in it; no effect if already
+    /// left.
     #[inline]
     pub(crate) fn end(&self, serial: u64) {
         let now = ticks();
@@ -173,7 +175,7 @@ impl Thread {
                 Some(mark) if mark.gaps != frame.mark.gaps => node.add_long(),
                 _ => {}
             }
-            // Unserialised reads on two processors may be out by some ticks.
+            // Unserialised reads on two CPUs may differ by some ticks.
             node.add_visit(
                 now.saturating_sub(frame.ticks),
                 differences.map(|(now, then)| now.wrapping_sub(*then)),
@@ -203,7 +205,7 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// The node of `region` within the open ones; `None` if there is no room for it.
+    /// Returns the place of `region` within the open regions; `None` if there is no room for it.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);
@@ -224,7 +226,7 @@ impl Open {
             self.places[here].node.add_lost();
             return None;
         };
-        // Places and nodes are added together, so they have the same numbers.
+        // Places and nodes are added together, so their indices are equal.
         self.places.push(Place { node, inner: Vec::new() });
         self.places[here].inner.push((region, place));
         Some(place)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data on the regions of a thread: written by that thread, readable by any thread at any time.
+//! A thread's data on its regions: written by that thread, readable by any thread at any time.
 //!
 //! Every number has one writer, so that adding to it is a load and a store. A reader may find a
-//! visit counted whose ticks are still to come, or the other way round: a running thread is at most
-//! one visit out.
+//! visit counted whose ticks are still missing, or the reverse: for a running thread, numbers are
+//! off by at most one visit.
 
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
@@ -13,8 +13,8 @@ use linerate_record::stats::Estimate;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A region of a program, by [`Regions::region`](crate::Regions::region); means nothing to other
-/// [`Regions`](crate::Regions).
+/// A region of a program, created by [`Regions::region`](crate::Regions::region); meaningless to
+/// other [`Regions`](crate::Regions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region(pub(crate) u32);
 
@@ -25,7 +25,7 @@ impl Region {
     pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
-/// The kernel's account of a thread at one moment.
+/// The kernel's accounting of a thread at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     pub(crate) ticks: u64,
@@ -39,11 +39,11 @@ pub(crate) struct Account {
 pub(crate) struct Cost {
     /// Reading of an empty region.
     pub(crate) inside: Amount,
-    /// Cost of entering and leaving to the enclosing region.
+    /// Total cost of entry and exit to the enclosing region.
     pub(crate) pair: Amount,
 }
 
-/// Ticks and the counts of every event.
+/// Ticks, and the count of every event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Amount {
     pub(crate) ticks: Estimate,
@@ -53,7 +53,7 @@ pub(crate) struct Amount {
 /// Evidence tier of an event, or the reason why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
-/// A region within the regions that were open when it was entered.
+/// A region in the context of the regions that were open when it was entered.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Region of this node.
@@ -69,23 +69,23 @@ pub(crate) struct Node {
     lost: AtomicU64,
 }
 
-/// The numbers of a node at one moment.
+/// The totals of a node at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Number of completed visits.
     pub(crate) visits: u64,
-    /// Units of work reported in it.
+    /// Units of work reported in the region.
     pub(crate) units: u64,
-    /// Ticks between entering and leaving, all visits together.
+    /// Ticks between entry and exit, summed over all visits.
     pub(crate) ticks: u64,
-    /// Counts of events, likewise.
+    /// Event counts between entry and exit, summed over all visits.
     pub(crate) counts: Counts,
-    /// Visits in which the thread left its CPU, so that registers counted others too. Only recorded
-    /// if events are read by registers, as is the next.
+    /// Visits in which the thread left its CPU, so that registers also counted other threads. Like
+    /// the next field, only recorded if events are read from registers.
     pub(crate) left: u64,
-    /// Visits in which registers were not read for too long.
+    /// Visits in which registers went unread for too long.
     pub(crate) long: u64,
-    /// Visits of nested regions that were dropped because of the limits of [`Log`].
+    /// Visits to nested regions that were dropped because of the limits of [`Log`].
     pub(crate) lost: u64,
 }
 
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Its thread left it. `events`: number of counts.
+    /// Adds a visit when the thread leaves the region. `events`: number of counts.
     #[inline]
     pub(crate) fn add_visit(&self, ticks: u64, counts: impl Iterator<Item = u64>) {
         add(&self.visits, 1);
@@ -119,30 +119,30 @@ impl Node {
         }
     }
 
-    /// Its thread did work in it.
+    /// Adds units of work that the thread did in the region.
     #[inline]
     pub(crate) fn add_units(&self, units: u64) {
         add(&self.units, units);
     }
 
-    /// Registers counted others too in the visit being added.
+    /// Notes that registers also counted other threads in the visit being added.
     #[cold]
     pub(crate) fn add_left(&self) {
         add(&self.left, 1);
     }
 
-    /// Registers were not read for too long in the visit being added.
+    /// Notes that registers went unread for too long in the visit being added.
     #[cold]
     pub(crate) fn add_long(&self) {
         add(&self.long, 1);
     }
 
-    /// Its thread entered a nested region that has no room.
+    /// Notes that the thread entered a nested region for which there is no room.
     pub(crate) fn add_lost(&self) {
         add(&self.lost, 1);
     }
 
-    /// Its current numbers. A reader that was preempted between two of them reads again.
+    /// Returns the current totals. A reader that was preempted between two reads starts over.
     pub(crate) fn totals(&self) -> Totals {
         const TIMES: usize = 16;
         let mut totals = self.read();
@@ -168,24 +168,24 @@ impl Node {
     }
 }
 
-/// Everything about one thread.
+/// All data on one thread.
 #[derive(Debug)]
 pub(crate) struct Log {
     /// Number of the thread.
     pub(crate) tid: u32,
     /// By event: its evidence tier, or the reason why it is not counted.
     pub(crate) outcomes: Vec<Outcome>,
-    /// By event: whether it is read by registers.
+    /// By event: whether it is read from registers.
     pub(crate) registers: Vec<bool>,
-    /// Maximum time without reading registers, in ms.
+    /// Maximum time between register reads, in ms.
     pub(crate) apart_ms: u64,
     /// Read method.
     pub(crate) reading: &'static str,
-    /// The overhead, once calibrated.
+    /// Measurement overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
-    /// Time from which on its first region could begin.
+    /// Accounting at the time from which the first region could begin.
     pub(crate) began: OnceLock<Account>,
-    /// Time at which its last region ended; `None` while the thread counts.
+    /// Accounting at the time the last region ended; `None` while the thread counts.
     pub(crate) ended: OnceLock<Account>,
     /// Number of regions created by the program.
     made: Arc<AtomicU32>,
@@ -193,13 +193,13 @@ pub(crate) struct Log {
     has_lost_counters: AtomicBool,
 }
 
-/// Maximum number of nodes per thread. A program that enters regions recursively has one per depth
-/// and path.
+/// Maximum number of nodes per thread. A program that enters regions recursively has one node per
+/// depth and path.
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// For the thread with this number, which counts with `counters`; `made`: number of regions
-    /// created by the program.
+    /// Creates a log for the thread with this ID, which counts with `counters`; `made`: number of
+    /// regions created by the program.
     pub(crate) fn for_thread(
         tid: u32,
         counters: &ThreadGroup,
@@ -212,7 +212,8 @@ impl Log {
         Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// For a thread that reads no registers, in a program with the maximum number of regions.
+    /// Creates a log for a thread that reads no registers, in a program with the maximum number of
+    /// regions.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,
@@ -229,7 +230,7 @@ impl Log {
         }
     }
 
-    /// Adds a node; `None` when there are too many. By the log's thread only.
+    /// Adds a node; `None` if there are too many. Called only by the log's own thread.
     pub(crate) fn add(&self, region: Region, parent: Option<usize>) -> Option<(usize, Arc<Node>)> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if nodes.len() >= NODES_MAX {
@@ -245,12 +246,12 @@ impl Log {
         region == Region::CALIBRATION || region.0 < self.made.load(Relaxed)
     }
 
-    /// The nodes so far, parents before children.
+    /// Returns the nodes so far, parents before children.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that the counters could not be read at some edge.
+    /// Records that the counters could not be read at an edge.
     pub(crate) fn lose_counters(&self) {
         self.has_lost_counters.store(true, Relaxed);
     }

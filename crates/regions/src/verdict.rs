@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdict on a region, or the reason why there is none.
+//! The verdict on a region, or the reason why there is none.
 //!
 //! ```text
 //! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
@@ -9,7 +9,7 @@
 //! not counted, the thread was away for longer than 5 % of the ticks: nothing can be said
 //! ```
 //!
-//! Pure computation: reads neither clock nor counter.
+//! Pure computation: reads neither the clock nor counters.
 
 use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
@@ -18,12 +18,12 @@ use linerate_record::units::three_digits;
 /// Minimum ratio of a region's time to its overhead for a verdict.
 const TIMES_THE_COST: f64 = 10.0;
 
-/// Maximum share of a region's ticks off-CPU that is not mentioned.
+/// Maximum share of a region's ticks spent off-CPU that goes unmentioned.
 const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
 
-/// Time of a region, by both clocks.
+/// Time in a region, by both clocks.
 struct Judged {
     ticks: f64,
     /// CPU time in ticks, if counted.
@@ -31,20 +31,21 @@ struct Judged {
 }
 
 impl Judged {
-    /// Share of the ticks for which the thread was off its CPU, if significant.
+    /// Returns the share of the ticks during which the thread was off its CPU, if significant.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
         (self.ticks > 0.0 && away > AWAY).then_some(away)
     }
 
-    /// CPU time if the thread was off its CPU; otherwise the ticks, which are more precise.
+    /// Returns CPU time if the thread was off its CPU; otherwise the ticks, which are more precise.
     fn work(&self) -> f64 {
         self.away().and(self.busy).unwrap_or(self.ticks)
     }
 }
 
 impl ThreadReport<'_> {
-    /// Verdict on a region: its share of the enclosing one, and cycles per instruction.
+    /// Returns the verdict on a region: its share of the enclosing region, and cycles per
+    /// instruction.
     pub(crate) fn verdict(
         &self,
         report: &RegionReport,
@@ -63,13 +64,13 @@ impl ThreadReport<'_> {
         if branch.totals.lost > 0 {
             let lost = branch.totals.lost;
             parts.push(format!(
-                "{lost} visits of nested regions were not recorded: too deep or too many"
+                "{lost} visits to nested regions were not recorded: too deep or too many"
             ));
         }
         parts.join("; ")
     }
 
-    /// Time of a region, or the reason why it is unknown.
+    /// Returns the time in a region, or the reason why it is unknown.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
             return Err("entered but not yet left".to_owned());
@@ -91,7 +92,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// CPU time of a region in ticks, if counted.
+    /// Returns the CPU time in a region in ticks, if counted.
     fn busy(&self, branch: &Branch) -> Option<f64> {
         let place = self.resolved.iter().flatten().position(|event| event.name == TASK_CLOCK)?;
         let is_counted = self.log.outcomes[place].is_ok() && !self.log.has_lost_counters();
@@ -106,7 +107,8 @@ impl ThreadReport<'_> {
         )
     }
 
-    /// Number of involuntary context switches of the thread, in its regions and outside.
+    /// Describes the number of involuntary context switches of the thread, inside and outside its
+    /// regions.
     fn switches(&self) -> String {
         match self.stay.and_then(|stay| stay.switches) {
             Some(switches) => format!(
@@ -117,8 +119,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// The reason why `ticks` in a region may not be the thread's own, according to the kernel's
-    /// accounting of the whole thread, which does not distinguish regions.
+    /// Returns the reason why `ticks` in a region may not be the thread's own, according to the
+    /// kernel's accounting of the whole thread, which does not distinguish regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
         let advice = "count task_clock_ns as well, or give the thread a dedicated CPU";
@@ -149,7 +151,8 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// Share of the enclosing region; for the outermost, or if undetermined, the time per visit.
+    /// Describes the share of the enclosing region or, for the outermost region or if undetermined,
+    /// the time per visit.
     fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
         let visit = || {
             format!("{} ticks a visit", three_digits(judged.work() / branch.totals.visits as f64))
@@ -158,7 +161,11 @@ impl ThreadReport<'_> {
         let outer = outer.filter(|outer| outer.is_region() && outer.totals.visits > 0);
         let Some(outer) = outer else { return visit() };
         let Ok(around) = self.judge(outer, branches) else {
-            return format!("{}; no share of {}, which has no verdict", visit(), outer.name);
+            return format!(
+                "{}; share of {} unknown, because that region has no verdict",
+                visit(),
+                outer.name
+            );
         };
         let is_away = judged.away().or(around.away()).is_some();
         let (part, whole, unit) = match (judged.busy, around.busy) {
@@ -169,27 +176,27 @@ impl ThreadReport<'_> {
     }
 }
 
-/// Reports that a region is too short compared with its overhead.
+/// Explains that a region is too short compared with its overhead.
 fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     let (visits, deep) = (branch.totals.visits as f64, branch.deep_visits);
     let (what, advice) = match deep {
-        0 => ("it".to_owned(), "put the region around more work, or let a Sampler count"),
+        0 => ("it".to_owned(), "put the region around more work, or count with a Sampler"),
         _ => (
-            format!("it and the {deep} visits of nested regions"),
+            format!("it and the {deep} visits to nested regions"),
             "measure without the small nested regions",
         ),
     };
     if work <= 0.0 {
         let shown = three_digits(branch.totals.ticks as f64);
         return format!(
-            "its total of {shown} ticks is mostly the {} ticks that measuring {what} costs by \
-             calibration: the rest is noise; {advice}",
+            "most of its {shown} ticks are the {} ticks of calibrated overhead for measuring \
+             {what}: the rest is noise; {advice}",
             three_digits(cost)
         );
     }
     format!(
-        "a visit takes {} ticks, less than ten times the {} ticks that measuring {what} costs; \
-         {advice}",
+        "a visit takes {} ticks, less than ten times the {} ticks of overhead for measuring \
+         {what}; {advice}",
         three_digits(work / visits),
         three_digits(cost / visits)
     )

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of the record, kept up to date while the program runs: data planes are ended by
+//! The file of the record, kept up to date while the program runs: data planes are terminated by
 //! signals.
 //!
 //! A background thread writes the record and replaces the file by rename, so that the file is
 //! complete at all times, however the process ends. The thread adds no cost to region edges: it
-//! reads data that the edges store anyway. It handles no signals of the program, avoids CPUs with
-//! pinned measured threads, and runs at idle priority (SCHED_IDLE).
+//! reads data that the edges store anyway. It handles none of the program's signals, avoids CPUs
+//! with pinned measured threads, and runs at idle priority (SCHED_IDLE).
 
 use linerate_linux::{allow_current_thread, run_only_when_idle};
 use linerate_machine::parse_cpu_list;
@@ -16,18 +16,18 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, ptr, thread};
 
-/// Name of the thread, as ps(1) and gdb(1) show it: 15 characters at most.
+/// Thread name as shown by ps(1) and gdb(1): at most 15 characters.
 const NAME: &str = "linerate-record";
 
-/// First pause. Each is twice the previous one, so that a program that ends early loses at most
-/// half of its data.
+/// First pause. Each pause is twice the previous one, so that a program that ends early loses at
+/// most half of its data.
 const FIRST: Duration = Duration::from_millis(50);
 
-/// Longest pause: the maximum that a longer run loses.
+/// Longest pause: the most data that a longer run can lose.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Starts the thread, which calls `write` after each pause until it returns false. Without it the
-/// record is written at the end only.
+/// Starts the thread, which calls `write` after each pause until it returns false. If the thread
+/// cannot start, the record is written only at the end.
 pub(crate) fn start(write: impl FnMut() -> bool + Send + 'static) -> io::Result<()> {
     let signals = block_signals();
     let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(write));
@@ -36,7 +36,7 @@ pub(crate) fn start(write: impl FnMut() -> bool + Send + 'static) -> io::Result<
 }
 
 fn keep(mut write: impl FnMut() -> bool) {
-    // Without it the thread is a normal one.
+    // If this fails, the thread keeps normal priority.
     let _ = run_only_when_idle();
     let mut pause = FIRST;
     loop {
@@ -59,18 +59,18 @@ pub(crate) fn leave_cpus(pinned: &[u32]) {
     let mut free = cpus("online");
     free.retain(|cpu| !pinned.contains(cpu) && !isolated.contains(cpu));
     if !free.is_empty() {
-        // Without it the thread stays where it may be already.
+        // If this fails, the thread stays where it is allowed already.
         let _ = allow_current_thread(&free);
     }
 }
 
-/// Whether a file can be replaced while the program runs: not a pipe or a device.
+/// Whether a file can be replaced while the program runs: not if it is a pipe or a device.
 pub(crate) fn is_replaceable(file: &Path) -> bool {
     fs::metadata(file).map_or(true, |found| found.is_file())
 }
 
-/// Writes a complete file and renames it to its name. A target that cannot be replaced (a pipe, a
-/// device, a file in a read-only folder) is written in place.
+/// Writes a complete file and renames it to its final name. A target that cannot be replaced (a
+/// pipe, a device, a file in a read-only folder) is written in place.
 pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if !is_replaceable(&target) {
@@ -94,13 +94,13 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Blocks all signals in the calling thread, so that a thread started by it inherits the mask;
-/// returns the previous mask.
+/// Blocks all signals in the calling thread, so that a thread it starts inherits the mask; returns
+/// the previous mask.
 fn block_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `all` is filled by the first call before the second reads it; `before` can be
-    // written, and is a set of no signals if it is not.
+    // SAFETY: the first call fills `all` before the second reads it; `before` is writable, and
+    // remains an empty signal set if it is not written.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
@@ -109,7 +109,7 @@ fn block_signals() -> libc::sigset_t {
 }
 
 fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: `before` can be read during the call.
+    // SAFETY: `before` is readable during the call.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
 }
 

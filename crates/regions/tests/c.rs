@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface, as a C program uses it: compiled, linked with both libraries, run, its record
-//! read.
+//! The C interface as used by a C program: compiled, linked with either library, run, and its
+//! record read.
 
 use linerate_record::regions::RegionsReport;
 use linerate_record::{Body, Record};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// Libraries needed by a C program that links std (`rustc --print native-static-libs`).
+/// Libraries needed by a C program that links with std (`rustc --print native-static-libs`).
 const SYSTEM_LIBRARIES: &[&str] = &["-lpthread", "-ldl", "-lm"];
 
 fn folder_of_libraries() -> PathBuf {
@@ -18,7 +18,7 @@ fn folder_of_libraries() -> PathBuf {
     test.parent().expect("it is in a folder").to_owned()
 }
 
-/// The library with that end that was built last: cargo may keep older ones.
+/// Returns the most recently built library with this file name ending: cargo may keep older ones.
 fn library(end: &str) -> PathBuf {
     let files = std::fs::read_dir(folder_of_libraries()).expect("the folder can be read");
     let is_library = |file: &PathBuf| {
@@ -36,7 +36,7 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles a C file with a library; `None` without a compiler.
+/// Compiles a C file with a library; `None` if there is no compiler.
 fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<()> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
@@ -57,7 +57,7 @@ fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<(
     Some(())
 }
 
-/// Record of a program's regions, with these events requested.
+/// Returns the record of a program's regions, with these events requested.
 fn record_of(program: &Path, events: &str) -> RegionsReport {
     let file = program.with_extension("%p.json");
     let mut command = Command::new(program);
@@ -97,7 +97,7 @@ fn a_program_with_threads_writes_its_regions() {
     }
 }
 
-/// The text between the first two fences of a language.
+/// Returns the text between the first two code fences for a language.
 fn fenced(language: &str) -> &'static str {
     let text = include_str!("../README.md");
     let (_, from) = text.split_once(&format!("\n```{language}\n")).expect("it has such a block");
@@ -190,7 +190,8 @@ int main(void)
 }
 "#;
 
-/// A data plane: enters a region in a loop, reports when its record has it, and ends as requested.
+/// A data plane: enters a region in a loop, reports when the record contains it, and ends as
+/// requested.
 const ENDLESS: &str = r#"
 #include <linerate/regions.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions of this very program.
+//! Regions in this test program itself.
 
 use linerate_record::regions::RegionReport;
 use linerate_record::{Body, Record};
@@ -23,7 +23,7 @@ fn visits(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
     expected.iter().map(|&(name, visits)| (name.to_owned(), visits)).collect()
 }
 
-/// Pages that are new to the process: at least one fault each.
+/// Touches pages that are new to the process: at least one fault each.
 #[must_use]
 fn touch_new_pages(pages: usize) -> Vec<u8> {
     const PAGE: usize = 4096;
@@ -147,7 +147,7 @@ fn ticks_of_a_region_are_those_of_the_clock_around_it() {
     }
     let report = regions.report();
     let found = report.regions[0].ticks.as_number().unwrap();
-    // The cost subtracted is at most what is around `inner`, give or take unserialised reads.
+    // The subtracted cost is at most the overhead around `inner`, give or take unserialised reads.
     let (least, most) = (inner as f64 * 0.99, outer as f64);
     assert!((least..=most).contains(&found), "{least} {found} {most}");
 }
@@ -172,12 +172,12 @@ fn faults_are_counted_in_the_region_that_has_them() {
         return;
     };
     assert_eq!(report.reading, "read(2)");
-    // Huge pages would need fewer: the memory is smaller than one of them.
+    // Huge pages would fault less, but the memory is smaller than one huge page.
     assert!((400.0..600.0).contains(&found), "{found}");
     assert!(faults("without").as_number().unwrap() < 5.0, "{:?}", faults("without"));
 }
 
-/// Without counters, with a hypervisor that exposes none: `null` and a reason, never 0.
+/// Without counters, or with a hypervisor that exposes none: `null` and a reason, never 0.
 #[test]
 fn what_cannot_be_counted_is_absent_with_a_reason() {
     let regions = counting(&["instructions", "no_such_event"]);
@@ -226,7 +226,7 @@ fn schedule(sets: &[&[&str]], every: u64, rounds: u32) -> Schedule {
     }
 }
 
-/// Bursts that step over every multiple of the interval, as real ones do.
+/// Bursts that step over every multiple of the interval, as real bursts do.
 #[test]
 fn a_sampler_turns_after_enough_packets_whatever_the_bursts() {
     let regions = counting(&[]);
@@ -277,7 +277,8 @@ fn a_sampler_scales_to_all_packets() {
     assert!(unknown.count.reason.as_deref().unwrap().contains("no_such_event"));
     assert_eq!(switches.name, "context_switches");
     match faults.count.as_number() {
-        // Two per packet, less what the allocator had at hand, and its own. Half the packets: 120.
+        // Two per packet, minus what the allocator had at hand, plus the allocator's own. Half of
+        // the packets: 120.
         Some(count) => assert!((150.0..600.0).contains(&count), "{faults:?}"),
         None => println!("SKIP: no software events here: {:?}", faults.count.reason),
     }
@@ -296,7 +297,7 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
 fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     let regions = counting(&["page_faults"]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
-    // Packets before the start belong to no slice; those after it to the first.
+    // Packets before the start belong to no slice; packets after it belong to the first.
     sampler.start(1_000);
     assert!(!sampler.update(1_150));
     let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();
@@ -310,7 +311,7 @@ fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     assert!(sampler.samples().is_empty());
     let report = regions.report();
     assert_eq!(named(&report.regions, "rx").units, 260);
-    // Full, and asked again: it goes on.
+    // Full, and updated again: sampling continues.
     assert!(!sampler.update(1_400) && sampler.update(1_500), "two turns");
     request.dump();
     assert!(!sampler.update(1_510));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of answers: question, answer, figures behind it, advice.
+//! The report of answers: question, answer, supporting figures, advice.
 
 use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::{clean, significant};
 use crate::{Style, paragraph};
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
 
-/// Questions about a record, answered.
+/// Formats the answers to questions about a record.
 pub fn answers(report: &AnswersReport, style: &Style) -> String {
     stacked(&report.answers.iter().map(|one| answer(one, style)).collect::<Vec<_>>())
 }
 
-/// One screen: each answer with its first advice; unanswered questions last.
+/// Formats one screen: each answer with its first piece of advice; unanswered questions last.
 pub(crate) fn screen(report: &AnswersReport, style: &Style) -> String {
     let mut known = String::new();
     let mut unknown: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a budget: the per-packet budget by frame size, and the requirements of a task.
+//! The budget report: the per-packet budget by frame size, and the requirements of a task.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -7,7 +7,7 @@ use crate::value::{ABSENT, clean, percent, significant, whole};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall};
 use linerate_record::units::{BitsPerSecond, Kpps};
 
-/// The per-packet budget at line rate.
+/// Formats the per-packet budget at line rate.
 pub fn budget(report: &BudgetReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -40,7 +40,7 @@ fn head(report: &BudgetReport, style: &Style) -> String {
         counted(report.pipes_per_core, "pipe", "pipes"),
         report.source,
     );
-    let on_line = format!("{}, frames with FCS", BitsPerSecond(report.line_bits_per_s));
+    let on_line = format!("{}, frame sizes include the FCS", BitsPerSecond(report.line_bits_per_s));
     line("machine", &machine, style) + &line("line", &on_line, style)
 }
 
@@ -70,8 +70,8 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
         Some(_) => String::new(),
         None => line(
             "no budget",
-            "in instructions: the IPC depends on the program; count it with `linerate stat -m \
-             pipeline`, then give --ipc",
+            "in instructions: the IPC depends on the program; measure it with `linerate stat -m \
+             pipeline`, then set --ipc",
             style,
         ),
     };
@@ -99,8 +99,10 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
             whole(task.pipelined_instructions),
         ]);
     }
-    let head =
-        format!("{} instructions per packet, if distribution costs nothing", whole(instructions));
+    let head = format!(
+        "{} instructions per packet, if distributing packets costs nothing",
+        whole(instructions)
+    );
     let beyond = match beyond.as_slice() {
         [] => String::new(),
         names => line("too few", &format!("strands for frames of {}", names.join(", ")), style),
@@ -117,7 +119,7 @@ const LIMITS: [(&str, Ceiling); 4] = [
     (">measured", |of| of.measured_packets_per_s),
 ];
 
-/// Limits of forwarding other than the line; empty if none is known.
+/// Formats the limits on forwarding other than the line; empty if none is known.
 fn roofline(report: &BudgetReport, style: &Style) -> String {
     let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
     let known: Vec<_> = LIMITS.into_iter().filter(|(_, of)| is_known(*of)).collect();
@@ -134,7 +136,7 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let twice = "upper bounds of forwarding over all ports; each byte crosses memory twice";
+    let twice = "upper bounds on forwarding, all ports together; each byte crosses memory twice";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
         true => format!("{twice}; instructions: the issue rate of all pipes"),
@@ -156,7 +158,7 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
     };
     let rate = Kpps(packets_per_s / 1e3);
     let measured = format!(
-        "{rate} with frames of {} bytes: {} % of the line",
+        "{rate} with {}-byte frames: {} % of line rate",
         significant(frame_bytes),
         percent(share_of_line),
     );
@@ -164,11 +166,11 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
         "line rate is sustained with the shortest frames".to_owned()
     } else {
         format!(
-            "line rate is sustained from {}-byte frames on; with the shortest, {} % of it",
+            "line rate is sustained for frames of {} bytes or more; with the shortest, {} % of it",
             whole(holds_from_bytes.ceil()),
             percent(share_of_line_at_shortest),
         )
     };
-    let if_flat = format!("{holds}, if the cost of a packet is independent of its size");
+    let if_flat = format!("{holds}, if the cost per packet does not depend on its size");
     line("measured", &measured, style) + &line("holds", &if_flat, style)
 }

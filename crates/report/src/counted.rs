@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of stages: translations made, rules hit, routes used.
+//! Stage counters: translations made, rules hit, routes used.
 
 use crate::Style;
 use crate::layout::Grid;
@@ -7,10 +7,10 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// Not a count: `work` keeps its result so that no compiler removes the computation.
+/// Not a count: `work` keeps its result so that the compiler cannot remove the computation.
 const NOT_COUNTS: [&str; 1] = ["result"];
 
-/// One line per stage with non-zero counts, over all its replicas.
+/// Formats one line per stage with non-zero counts, over all its replicas.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&["stage", "counted"]);
     let mut names: Vec<&str> = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// The counts of a stage over all its replicas: sums, and minima or maxima of extremes.
+/// Returns the counts of a stage over all its replicas: sums, and minima or maxima for extremes.
 fn all_replicas<'r>(report: &'r RunReport, stage: &str) -> BTreeMap<&'r str, u64> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     let replicas = report.workers.iter().flat_map(|worker| &worker.stages);

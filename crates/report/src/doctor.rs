@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a machine: working tiers, observations, and all commands that would change
-//! something, one per line for copying. Manual steps and steps on other machines follow `#`.
+//! The machine report: working tiers, observations, and all commands that would change something,
+//! one per line for copying. Manual steps and steps on other machines follow `#`.
 
 use crate::headline::cut;
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
@@ -8,7 +8,8 @@ use crate::value::{ABSENT, clean};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
-/// The report of `linerate doctor`. Commands are never wrapped, so they may exceed `style.width`.
+/// Formats the report of `linerate doctor`. Commands are never wrapped, so they may exceed
+/// `style.width`.
 pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
     let sheet = Sheet { column: names.max().unwrap_or(0) + 4, style };
@@ -27,7 +28,7 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// One screen: the tiers, settings that cost accuracy or speed, and the commands.
+/// Formats one screen: the tiers, settings that cost accuracy or speed, and the commands.
 pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     let is_wrong = |one: &&Observation| matches!(one.verdict, Verdict::Advice | Verdict::Missing);
     let wrong: Vec<&Observation> = report.observations.iter().filter(is_wrong).collect();
@@ -72,7 +73,7 @@ fn named(state: &TierState) -> String {
     state.tier.name().to_owned() + &way.unwrap_or_default()
 }
 
-/// Mark and colour of a verdict.
+/// Returns the mark and colour for a verdict.
 fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     match verdict {
         Verdict::Fact => (" ", None),
@@ -83,17 +84,17 @@ fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     }
 }
 
-/// Minimum width for texts next to names.
+/// Minimum width for placing texts next to names.
 const TWO_COLUMNS: usize = 72;
 
-/// Indentation of texts, and rendering options.
+/// Indentation for texts, and rendering options.
 struct Sheet<'a> {
     column: usize,
     style: &'a Style,
 }
 
 impl Sheet<'_> {
-    /// A heading with items; empty without items.
+    /// Formats a heading with items; empty without items.
     fn block(&self, head: &str, items: Vec<String>) -> String {
         if items.is_empty() {
             return String::new();
@@ -113,7 +114,7 @@ impl Sheet<'_> {
         self.item(mark, paint, &observation.name, &text)
     }
 
-    /// A mark, a name, and a text next to or below it.
+    /// Formats a mark, a name, and a text next to or below it.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
         if self.style.markup == Markup::Markdown {
@@ -135,8 +136,9 @@ impl Sheet<'_> {
         }
     }
 
-    /// The commands without repeats, with the names of everything they would change: tiers, else
-    /// observations. An obstacle to a tier is an observation too, and printed with the tier.
+    /// Returns the commands without duplicates, with the names of everything they would change:
+    /// tiers, otherwise observations. An obstacle to a tier is an observation too, and is printed
+    /// with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
@@ -153,7 +155,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Each fix once, in order of first appearance, with the names of all that share it.
+/// Returns each fix once, in order of first appearance, with the names of all that share it.
 fn grouped<'a>(
     all: impl Iterator<Item = (String, &'a Option<String>)>,
 ) -> Vec<(Vec<String>, &'a str)> {

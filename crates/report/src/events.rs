@@ -8,7 +8,7 @@ use linerate_record::run::{CountedEvent, RunReport};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// A table of the counts around each stage; below it, missing events with reasons.
+/// Formats a table of the counts around each stage; below it, missing events with reasons.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let columns: Vec<&str> = columns(&counted.events);
@@ -28,7 +28,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     table + &rests_on(report, style) + &missing(report, style)
 }
 
-/// The counted events, with cycles per instruction after its inputs.
+/// Returns the counted events, with cycles per instruction after its inputs.
 fn columns(events: &[CountedEvent]) -> Vec<&str> {
     let counted = events.iter().filter(|event| event.reason.is_none());
     let mut columns: Vec<&str> = counted.map(|event| event.name.as_str()).collect();
@@ -50,18 +50,18 @@ fn figures(report: &RunReport) -> impl Iterator<Item = &Figure> {
     stages.filter_map(|stage| stage.events.as_ref()).flat_map(|events| events.values())
 }
 
-/// Method of the counts, if there are any.
+/// Describes how the counts were obtained, if there are any.
 fn rests_on(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let Some(reading) = &counted.reading else { return String::new() };
     let tier = tiers(figures(report));
     let tier = if tier.is_empty() { "hw".to_owned() } else { tier };
     let turns = counted.one_iteration_in;
-    let text = format!("tier {tier}: {reading} around each stage, in one iteration of {turns}");
+    let text = format!("tier {tier}: {reading} around each stage, in one of {turns} iterations");
     labelled("counters", Paint::Head, &clean(&text), style)
 }
 
-/// Reasons for missing events, without repeats.
+/// Lists the reasons for missing events, without duplicates.
 fn missing(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let mut told = BTreeSet::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer of a record in one line: the claim, then its context.
+//! A record's answer in one line: the claim, then its context.
 //!
-//! Nothing is judged here: bottleneck and chosen mapping are in the record.
+//! Nothing is judged here: the record already has the bottleneck and the chosen mapping.
 
 mod looked_up;
 mod rates;
@@ -9,10 +9,11 @@ mod rates;
 use crate::value::clean;
 use linerate_record::{Body, Record};
 
-/// Maximum columns of an answer, whatever the names in the record.
+/// Maximum width of an answer in columns, whatever the names in the record.
 const MOST_COLUMNS: usize = 100;
 
-/// The answer of a record; empty for an observed program, whose report begins with its finding.
+/// Returns the answer of a record; empty for an observed program, whose report begins with its
+/// finding.
 pub(crate) fn of(record: &Record) -> String {
     let parts = match &record.body {
         Body::Run(report) => rates::of_run(report),
@@ -30,14 +31,14 @@ pub(crate) fn of(record: &Record) -> String {
         Body::Profile(report) => looked_up::of_profile(report),
         Body::Why(_) => return String::new(),
     };
-    // The rates of a run that a quota held are those of the moments in which it ran.
+    // For a run throttled by a quota, the rates are those of the moments in which it ran.
     match rates::held(record) {
         Some(held) => joined(&[&[held], &parts[..1]].concat()),
         None => joined(&parts),
     }
 }
 
-/// As many non-empty parts as fit; the first one is cut if necessary.
+/// Joins as many non-empty parts as fit; the first part is cut if necessary.
 fn joined(parts: &[String]) -> String {
     let mut line = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
@@ -50,7 +51,7 @@ fn joined(parts: &[String]) -> String {
     line
 }
 
-/// A text of at most this many columns, cut between words.
+/// Cuts a text to at most this many columns, between words.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -61,14 +62,14 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
 }
 
-/// The first clause of a sentence: up to a colon or a semicolon.
+/// Returns the first clause of a sentence: up to a colon or semicolon.
 fn claim(sentence: &str) -> &str {
     const LEAST: usize = 20;
     let ends = sentence.match_indices([':', ';']).map(|(at, _)| at);
     ends.into_iter().find(|at| *at >= LEAST).map_or(sentence, |end| &sentence[..end])
 }
 
-/// A share in whole percent; with one decimal below ten.
+/// Formats a share in whole percent, or with one decimal below ten.
 fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent.abs() < 9.95 => format!("{percent:.1}"),

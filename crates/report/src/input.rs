@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dropped and repaired packets of a run's input.
+//! Dropped and repaired packets in a run's input.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::input::WARNED_SHARE;
 use linerate_record::run::RunReport;
 use linerate_record::units::memory_size;
 
-/// Header lines: repaired packets, and skipped ones if there are many.
+/// Formats header lines: repaired packets, and skipped packets if there are many.
 pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else { return String::new() };
     let line = |label: &str, paint, text: &str| labelled(label, paint, &clean(text), style);
@@ -18,7 +18,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     if share > WARNED_SHARE {
         let total = input.left_out_total();
         let text = format!(
-            "{} % of the input's bytes ({} of {}), most for {}",
+            "{} % of the input bytes ({} of {}), mostly for {}",
             percent(share),
             memory_size(total.bytes as f64),
             memory_size((total.bytes + input.offered.bytes) as f64),
@@ -29,7 +29,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     lines
 }
 
-/// Rejected packets by cause and, where known, their bytes.
+/// Lists rejected packets by cause and, where known, their bytes.
 pub(crate) fn rejected(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else {
         let mut grid = Grid::new(&["input rejected for", ">packets"]);
@@ -44,7 +44,8 @@ pub(crate) fn rejected(report: &RunReport, style: &Style) -> String {
         grid.row(vec![cause.clone(), count(tally.packets), count(tally.bytes), share]);
     }
     let unread = input.unread.map_or_else(String::new, |unread| {
-        let text = format!("{} bytes from file offset {} on", count(unread.bytes), unread.offset);
+        let text =
+            format!("{} bytes, starting at file offset {}", count(unread.bytes), unread.offset);
         labelled("unread", Paint::Head, &text, style)
     });
     grid.render(style) + &unread

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of the kernels: per kernel a table of routines and sizes, with the bound on top.
+//! The kernels report: for each kernel, a table of routines and sizes, with the bound on top.
 //!
-//! Only the record has the intervals of single cells, and `of_bound` of routines other than the
-//! selected one.
+//! Only the record has the intervals of individual cells, and `of_bound` for routines other than
+//! the selected one.
 
 mod matrix;
 mod verdict;
@@ -19,16 +19,16 @@ use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
 
-/// Treatment of sizes that do not fit the width.
+/// How to handle sizes that do not fit the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// All are shown, in several tables if necessary.
+    /// Show all sizes, in several tables if necessary.
     All,
-    /// Similar sizes are omitted, and named below the tables.
+    /// Omit similar sizes, and name them below the tables.
     Distinct,
 }
 
-/// The report of `linerate kernels`.
+/// Formats the report of `linerate kernels`.
 pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes, style, left_out: Vec::new() };
@@ -42,7 +42,7 @@ pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// One screen: the routine to call, and its distance from the bound.
+/// Formats one screen: the routine to call, and its distance from the bound.
 pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes: Sizes::Distinct, style, left_out: Vec::new() };
@@ -56,8 +56,8 @@ pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     ])
 }
 
-/// The answer of the record: the routine to call, and the distance of the selected one from the
-/// bound.
+/// Returns the answer of the record: the routine to call, and the distance of the selected routine
+/// from the bound.
 pub(crate) fn answer(report: &KernelsReport) -> Vec<String> {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     verdict::answer(report, &blocks, unit)
@@ -82,11 +82,11 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     lines + &line("measured", &measured(report), style)
 }
 
-/// Measured issue width of an unshared core varies by a few hundredths; an SMT sibling takes a
-/// fifth to a half.
+/// The measured issue width of an unshared core varies by a few hundredths; an SMT sibling takes a
+/// fifth to a half of it.
 const CORE_SHARED_BELOW: f64 = 0.85;
 
-/// Cycles per tick, and thus the core clock.
+/// Describes cycles per tick, and thus the core clock.
 fn clock(report: &KernelsReport) -> String {
     let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_s / 1e9));
     match report.cycles_per_tick.as_number() {
@@ -101,7 +101,7 @@ fn clock(report: &KernelsReport) -> String {
     }
 }
 
-/// Issue width of the core, measured as independent additions per cycle.
+/// Describes the issue width of the core, measured as independent additions per cycle.
 fn core(report: &KernelsReport) -> String {
     let width = quoted(&report.additions_per_cycle, |width| format!("{width:.1}"));
     let Some([least, most]) = report.additions_per_cycle_range else {
@@ -109,13 +109,13 @@ fn core(report: &KernelsReport) -> String {
     };
     let mut text = format!("{width} independent additions per cycle, {least:.1} to {most:.1}");
     if least < CORE_SHARED_BELOW * most {
-        text += ": at times an SMT sibling used the core's units, of which a bound needs fewer \
-                 than the routine it bounds";
+        text += ": at times an SMT sibling used the core's execution units, of which a bound needs \
+                 fewer than its routine";
     }
     text
 }
 
-/// The pages of the buffers.
+/// Describes the pages behind the buffers.
 fn pages(pages: &HugePages) -> String {
     let advised = if pages.advised { "huge pages requested" } else { "no huge pages available" };
     let granted =
@@ -144,12 +144,12 @@ fn measured(report: &KernelsReport) -> String {
         parts.push("quick: fewer cases and rounds".to_owned());
     }
     if report.interrupted {
-        parts.push("stopped before the end".to_owned());
+        parts.push("stopped early".to_owned());
     }
     parts.join(", ")
 }
 
-/// Number of rounds behind the rows: `41`, or `38 to 41`.
+/// Formats the number of rounds behind the rows: `41`, or `38 to 41`.
 pub(crate) fn rounds(report: &KernelsReport) -> String {
     let rounds = || report.rows.iter().map(|row| row.n).filter(|n| *n > 0);
     match (rounds().min(), rounds().max()) {
@@ -159,9 +159,9 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// Width of the confidence intervals in `blocks`: `95 % intervals: half within 0.8 %, the widest
-/// 6.1 %: avx2 of copy, cold, aligned, at 20`; with one block, routine and load only. `None`
-/// without intervals.
+/// Describes the width of the confidence intervals in `blocks`: `95 % intervals: half within 0.8 %,
+/// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; for a single block, only routine and load
+/// are named. `None` without intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     let reach = |row: &Row| {
         let (low, high) = unit.interval(row)?;
@@ -185,7 +185,7 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "{}s: half within {median} %, the widest {widest} %: {name}{of} at {load}",
+        "{}s: half are within {median} %, the widest is {widest} %: {name}{of} at {load}",
         interval_name()
     ))
 }
@@ -202,7 +202,7 @@ fn wrong(report: &KernelsReport, style: &Style) -> String {
     report.wrong.iter().map(paragraph).collect()
 }
 
-/// The tables of one kernel.
+/// Formats the tables for one kernel.
 fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     let of = |section| {
         blocks.iter().filter(move |block| block.kernel == kernel && block.section == section)
@@ -217,7 +217,7 @@ fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     tables
 }
 
-/// Legend of the tables, and omissions.
+/// Lists the legend of the tables, and what was omitted.
 fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let (unit, style) = (page.unit, page.style);
     if blocks.is_empty() {
@@ -230,7 +230,7 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let left_out: BTreeSet<Load> = page.left_out.iter().copied().collect();
     if !left_out.is_empty() {
         let sizes: Vec<String> = left_out.into_iter().map(Load::text).collect();
-        let text = format!("not shown for lack of width: {}", sizes.join(", "));
+        let text = format!("not shown, to fit the width: {}", sizes.join(", "));
         notes += &line("", &text, style);
     }
     let absent = report.rows.iter().filter(|row| unit.time(row).is_none());
@@ -242,10 +242,10 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     notes
 }
 
-/// Shares of a bound vary by about this much from run to run.
+/// Shares of a bound vary by about this much between runs.
 const ABOVE_BOUND: f64 = 1.02;
 
-/// Legend of the marks in the tables.
+/// Returns the legend for the marks in the tables.
 fn marks(report: &KernelsReport) -> Vec<String> {
     let rows = |role| report.rows.iter().filter(move |row| row.role == role);
     let (fastest, has_selected) = (matrix::FASTEST, rows(Role::Selected).next().is_some());
@@ -253,12 +253,12 @@ fn marks(report: &KernelsReport) -> Vec<String> {
     if has_selected || rows(Role::Variant).next().is_some() {
         let selected = if has_selected { "selected and " } else { "" };
         marks.push(format!(
-            "{fastest} fastest of {selected}the variants timed, or within 1 % of it"
+            "{fastest} fastest of {selected}the variants timed, or within 1 % of the fastest"
         ));
     }
     let most = rows(Role::Selected).filter_map(|row| row.of_bound).reduce(f64::max);
     if most.is_some() {
-        let text = "% of the bound: its time over that of selected, in the same rounds";
+        let text = "% of the bound: time of the bound over time of selected, in the same rounds";
         marks.push(text.to_owned());
     }
     if most.is_some_and(|most| most > ABOVE_BOUND) {
@@ -277,7 +277,7 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
             grid.row(vec![variant.name.clone(), why]);
         }
     }
-    // One line: most are for other architectures.
+    // One line, since most are for other architectures.
     let absent = report.variants.iter().filter(|variant| !variant.compiled);
     let absent: Vec<&str> = absent.map(|variant| variant.name.as_str()).collect();
     if !absent.is_empty() {
@@ -301,7 +301,7 @@ fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
     !tells || peer.kernels.iter().any(is_timed)
 }
 
-/// Reason why a compiled variant was not timed.
+/// Returns the reason why a compiled variant was not timed.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
     let is_missed = variant.compiled && !variant.supported;
     is_missed.then(|| format!("this processor does not support {}", variant.isa))

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines and tables within a width.
+//! Line and table layout within a given width.
 //!
-//! Colour is applied to whole lines and labels after layout, so that it takes no columns.
+//! Colour is applied to whole lines and labels after layout, so it takes up no columns.
 
 use crate::value::clean;
 use crate::{Markup, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// Role of a text, for colours.
+/// Role of a text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// The heading of a table, a label.
+    /// A table heading or a label.
     Head,
     /// The chosen one.
     Good,
@@ -33,8 +33,8 @@ impl Paint {
     }
 }
 
-/// Paints each line of `text`: colour across line ends spills in some pagers. In Markdown a
-/// heading.
+/// Paints each line of `text` separately: colour across line ends spills in some pagers. In
+/// Markdown, formats a heading.
 pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     match (style.markup, paint) {
         (Markup::Terminal, _) => {}
@@ -44,10 +44,10 @@ pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// Column of the texts next to labels.
+/// Column at which texts next to labels start.
 pub(crate) const LABEL_COLUMNS: usize = 12;
 
-/// `label` with `text` next to it, wrapped at words and indented.
+/// Formats `label` with `text` next to it, wrapped at words and indented.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
     if style.markup == Markup::Markdown {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
@@ -62,7 +62,7 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
     lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Lines with significant columns, verbatim; in Markdown fenced.
+/// Formats lines whose columns matter, verbatim; fenced in Markdown.
 pub(crate) fn fenced(text: &str, style: &Style) -> String {
     match style.markup {
         Markup::Terminal => text.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn fenced(text: &str, style: &Style) -> String {
     }
 }
 
-/// A table under construction with text cells.
+/// A table of text cells under construction.
 pub(crate) struct Grid {
     head: Vec<String>,
     head_lines: usize,
@@ -79,15 +79,15 @@ pub(crate) struct Grid {
     rows: Vec<Vec<String>>,
 }
 
-/// Columns between two columns of a table.
+/// Columns of space between two columns of a table.
 const GAP: usize = 2;
 
-/// Mark of the chosen row.
+/// Mark for the chosen row.
 pub(crate) const CHOSEN: &str = ">";
 
 impl Grid {
-    /// Columns by heading; `>` at its start aligns right. Headings may have several lines, aligned
-    /// at the bottom.
+    /// Creates columns with these headings; a leading `>` aligns right. Headings may have several
+    /// lines, aligned at the bottom.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let lines = |head: &str| head.split('\n').count();
         let head_lines = columns.iter().map(|head| lines(head)).max().unwrap_or(0);
@@ -99,13 +99,13 @@ impl Grid {
         Self { head: head.collect(), head_lines, right, rows: Vec::new() }
     }
 
-    /// Adds a row. Line feeds in a cell are kept.
+    /// Adds a row. Newlines in a cell are kept.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         let clean = |cell: &String| cell.lines().map(clean).collect::<Vec<_>>().join("\n");
         self.rows.push(cells.iter().map(clean).collect());
     }
 
-    /// Whether no cell has to be wrapped.
+    /// Whether no cell needs wrapping.
     pub(crate) fn fits(&self, style: &Style) -> bool {
         let lines = |cell: &String| cell.lines().map(|line| line.chars().count()).max();
         let column = |index: usize| {
@@ -116,7 +116,7 @@ impl Grid {
         columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1) <= style.width
     }
 
-    /// The table as GitHub Markdown, ending in an empty line.
+    /// Formats the table as GitHub Markdown, ending in an empty line.
     fn markdown(&self) -> String {
         let cell = |text: &String| text.trim().replace('|', "\\|").replace('\n', " ");
         let line = |cells: &[String]| {
@@ -129,7 +129,7 @@ impl Grid {
         format!("{}|{rules}\n{rows}\n", line(&self.head))
     }
 
-    /// The table; empty without rows.
+    /// Formats the table; empty without rows.
     pub(crate) fn render(&self, style: &Style) -> String {
         if self.rows.is_empty() {
             return String::new();
@@ -164,15 +164,15 @@ impl Grid {
     }
 }
 
-/// A GitHub Markdown table for result pages whose figures come from several records or from none.
-/// `>` at the start of a heading aligns right.
+/// Formats a GitHub Markdown table, for result pages whose figures come from several records or
+/// from none. A leading `>` in a heading aligns right.
 pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut grid = Grid::new(columns);
     rows.into_iter().for_each(|row| grid.row(row));
     grid.markdown()
 }
 
-/// The first lines of a block, and the number of omitted ones.
+/// Returns the first lines of a block, and notes how many were omitted.
 pub(crate) fn limited(block: &str, lines: usize) -> String {
     let all = block.lines().count();
     if all <= lines {
@@ -184,7 +184,7 @@ pub(crate) fn limited(block: &str, lines: usize) -> String {
     format!("{kept}... {more} more lines: --details\n")
 }
 
-/// Non-empty blocks separated by blank lines.
+/// Joins non-empty blocks, separated by blank lines.
 pub(crate) fn stacked(blocks: &[String]) -> String {
     let blocks: Vec<&str> =
         blocks.iter().map(String::as_str).filter(|block| !block.is_empty()).collect();

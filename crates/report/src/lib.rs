@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Terminal tables and plots of records.
+//! Renders records as terminal tables and plots.
 //!
-//! Renders the report of a command as text: plain, or with the 16 colours of every terminal. Values
-//! that are missing in a record are shown as `-` with the reason nearby, never as 0. A record may
+//! Renders the report of a command as text, either plain or with the 16 standard terminal colours.
+//! Values missing from a record are shown as `-` with the reason nearby, never as 0. A record may
 //! come from an untrusted file, so control characters are replaced before they reach a terminal.
 //!
 //! [`text()`] supports every record: it returns what the recording command printed.
 //!
-//! Not here: judging figures (`linerate-plan`), and detecting the capabilities of the terminal
-//! (`cli`).
+//! Out of scope: judging figures (`linerate-plan`) and detecting terminal capabilities (`cli`).
 
 #![forbid(unsafe_code)]
 
@@ -60,16 +59,16 @@ pub enum Markup {
     /// Lines for a terminal.
     #[default]
     Terminal,
-    /// Markdown, tables as GitHub has them.
+    /// Markdown, with GitHub tables.
     Markdown,
 }
 
 /// Rendering style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to colour, with ANSI escape sequences.
+    /// Whether to use colour, with ANSI escape sequences.
     pub color: bool,
-    /// Columns to stay within, at least 40. Under about 80, long cells are broken over several
+    /// Maximum width in columns, at least 40. Below about 80, long cells are broken over several
     /// lines.
     pub width: usize,
     /// Output format. Markdown has neither colour nor width.
@@ -77,30 +76,31 @@ pub struct Style {
 }
 
 impl Style {
-    /// Lines for a terminal without colours.
+    /// Returns the style for a terminal without colours.
     pub const fn plain(width: usize) -> Self {
         Self { color: false, width, markup: Markup::Terminal }
     }
 }
 
-/// Level of detail of a record.
+/// Level of detail for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The answer first, then what it rests on, within one screen.
+    /// The answer first, then its supporting evidence, within one screen.
     Screen,
     /// Every table.
     Brief,
-    /// Everything: of a `memory` record every size, the histograms, the events; of kernels every
-    /// size; of counts what each metric is good for; of TCP stacks the lengths of their calls.
+    /// Everything: for a `memory` record every size, the histograms and the events; for kernels
+    /// every size; for counts what each metric is good for; for TCP stacks the lengths of their
+    /// calls.
     Full,
 }
 
-/// The characters that plots and bars are drawn with.
+/// The characters used for plots and bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Patterns of eight dots (U+2800 to U+28FF), lines and blocks.
+    /// Eight-dot patterns (U+2800 to U+28FF), lines and blocks.
     Braille,
-    /// Those of every terminal.
+    /// Characters available in every terminal.
     Ascii,
 }
 
@@ -109,14 +109,14 @@ pub enum Glyphs {
 pub enum Layout {
     /// Events and metrics as tables.
     Table,
-    /// The report of rpistat, with its nine events.
+    /// The rpistat report, with its nine events.
     Rpistat,
 }
 
-/// Options of a rendered record.
+/// Options for rendering a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Colour and width. Tables that stay in one piece take 80 columns however narrow it is.
+    /// Colour and width. Tables that are never split take 80 columns, however narrow the width.
     pub style: Style,
     /// Level of detail.
     pub detail: Detail,
@@ -126,7 +126,7 @@ pub struct Options {
     pub layout: Layout,
 }
 
-/// A text broken at words, `indent` columns in; a line feed at its end.
+/// Wraps a text at words, indented by `indent` columns and ending in a newline.
 pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
     let blanks = " ".repeat(indent);
     let options =
@@ -134,7 +134,7 @@ pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
     textwrap::fill(&value::clean(text), options) + "\n"
 }
 
-/// The warnings, one paragraph each; empty without any.
+/// Formats the warnings, one paragraph each; empty if there are none.
 pub fn warnings(warnings: &[Warning], style: &Style) -> String {
     warnings
         .iter()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a memory hierarchy: the levels with the system's statements first, then TLB,
+//! The memory hierarchy report: first the levels with what the system states about them, then TLB,
 //! bandwidth and noise.
 //!
-//! Each block states the load of the machine, since figures change while other programs run.
+//! Each block states the load on the machine, since figures change while other programs run.
 
 mod bars;
 mod levels;
@@ -22,7 +22,7 @@ use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 use std::collections::BTreeMap;
 
-/// The report of `linerate memory`. Fits 80 columns; narrower ones wrap cells.
+/// Formats the report of `linerate memory`. Fits in 80 columns; narrower widths wrap cells.
 pub fn memory(
     report: &MemoryReport,
     provenance: &Provenance,
@@ -50,7 +50,7 @@ pub fn memory(
     ])
 }
 
-/// One screen: levels, cost of a miss, bandwidth.
+/// Formats one screen: levels, cost of a miss, bandwidth.
 pub(crate) fn screen(
     report: &MemoryReport,
     provenance: &Provenance,
@@ -68,7 +68,7 @@ pub(crate) fn screen(
 
 const MORE: &str = "--all shows every size, histograms of single loads, events and gaps";
 
-/// Record to render, with options.
+/// The record to render, with options.
 struct Page<'a> {
     report: &'a MemoryReport,
     glyphs: Glyphs,
@@ -80,18 +80,18 @@ impl Page<'_> {
         labelled(label, Paint::Head, &clean(text), self.style)
     }
 
-    /// A text below a table.
+    /// Formats a text below a table.
     fn note(&self, text: &str) -> String {
         self.line("", text)
     }
 
-    /// The title of a block, and the load of the machine.
+    /// Formats the title of a block, with the load on the machine.
     fn title(&self, text: &str) -> String {
         let text = clean(&format!("{text}; {}", load(self.report)));
         painted(Paint::Head, &textwrap::fill(&text, self.style.width), self.style) + "\n"
     }
 
-    /// Reasons for absent figures, each with the names of the figures it applies to.
+    /// Lists the reasons for absent figures, each with the names of the figures it applies to.
     fn reasons<'f>(&self, figures: impl IntoIterator<Item = (String, &'f Figure)>) -> String {
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, figure) in figures.into_iter().filter(|(_, f)| f.as_number().is_none()) {
@@ -107,7 +107,7 @@ impl Page<'_> {
     }
 }
 
-/// Load averages during the measurement.
+/// Formats the load averages during the measurement.
 pub(crate) fn load(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     match (conditions.load_before, conditions.load_after) {
@@ -119,13 +119,15 @@ pub(crate) fn load(report: &MemoryReport) -> String {
     }
 }
 
-/// Confidence of the intervals in percent, from the first of `figures` that has one.
+/// Returns the confidence level of the intervals in percent, from the first of `figures` that has
+/// one.
 pub(crate) fn confidence<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Option<String> {
     let confidence = figures.into_iter().find_map(|figure| figure.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// Access pattern of a curve, with its page size if that differs from the rest of the report.
+/// Names the access pattern of a curve, with its page size if that differs from the rest of the
+/// report.
 pub(crate) fn curve_name(curve: &Curve, report: &MemoryReport) -> String {
     let order = match curve.order {
         Order::PageLocal => "page-local",
@@ -145,22 +147,22 @@ pub(crate) fn page_kind(kind: PageKind) -> &'static str {
     }
 }
 
-/// The point of a curve as bytes and ns per load, if logarithmic axes can show it.
+/// Returns the point of a curve as bytes and ns per load, if it can be shown on logarithmic axes.
 pub(crate) fn drawable(point: &CurvePoint) -> Option<(f64, f64)> {
-    // 1 ps to 1 s: no load takes less or more, and axes have to end somewhere.
+    // 1 ps to 1 s: every load is within this range, and axes have to end somewhere.
     let ns = point.latency_ns.as_number().filter(|ns| (1e-3..=1e9).contains(ns))?;
     (point.bytes > 0).then_some((point.bytes as f64, ns))
 }
 
-/// The drawable points of a curve, by size.
+/// Returns the drawable points of a curve, by size.
 pub(crate) fn drawn(curve: &Curve) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = curve.points.iter().filter_map(drawable).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
 }
 
-/// Capacity of each level of known size: lower bound, estimate and upper bound in bytes. An unknown
-/// bound equals the estimate.
+/// Returns the capacity of each level of known size: lower bound, estimate and upper bound in
+/// bytes. An unknown bound equals the estimate.
 pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
     let edge = |size: &Figure| {
         let value = size.as_number().filter(|size| *size > 0.0)?;
@@ -179,7 +181,7 @@ fn head(page: &Page, provenance: &Provenance) -> String {
     page.line("processor", &processor) + &page.line("measured", &measured(report))
 }
 
-/// Evidence of the figures.
+/// Describes the evidence behind the figures.
 fn foot(page: &Page, is_full: bool) -> String {
     let more = if is_full { String::new() } else { page.line("more", MORE) };
     page.line("clock", &clock(page.report)) + &page.line("chains", &chains(page.report)) + &more
@@ -191,8 +193,8 @@ fn clock(report: &MemoryReport) -> String {
     let ghz = |figure| in_sentence(figure, "GHz", three_digits);
     let invariant = match timer.invariant {
         Some(true) => "",
-        Some(false) => ", its rate follows the core clock",
-        None => ", whether its rate is constant is not known",
+        Some(false) => ", which follows the core clock",
+        None => ", not known to have a constant rate",
     };
     format!(
         "core {}; timer {} {}{invariant}: steps of {}, a pair of reads takes {}",
@@ -235,7 +237,7 @@ fn chains(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     let passes = report.main_curve().and_then(Curve::passes);
     format!(
-        "up to {} of lines of {} bytes: {}{}",
+        "up to {} in {}-byte lines: {}{}",
         memory_size(conditions.max_bytes as f64),
         conditions.line_bytes,
         conditions.max_reason,
@@ -243,7 +245,7 @@ fn chains(report: &MemoryReport) -> String {
     )
 }
 
-/// Number of passes over the curve of the levels.
+/// Formats the number of passes over the curve of the levels.
 fn spelled([fewest, middle, most]: [usize; 3]) -> String {
     let passes = |count: usize| match count {
         1 => "1 pass".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a plan: prediction, recommended changes, and their basis.
+//! The plan report: prediction, recommended changes, and their basis.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
@@ -9,7 +9,7 @@ use linerate_record::Figure;
 use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
 use linerate_record::units::{Kpps, counted, three_digits};
 
-/// The report of a plan.
+/// Formats the report of a plan.
 pub fn plan(report: &PlanReport, style: &Style) -> String {
     let mut blocks = vec![head(report, style), workers(report, style)];
     blocks.extend(recommendations(report, style));
@@ -18,7 +18,7 @@ pub fn plan(report: &PlanReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// One screen: the prediction, the best changes, the workers.
+/// Formats one screen: the prediction, the best changes, the workers.
 pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
     let bottleneck = line("evidence", &report.bottleneck.sentence, style);
     let head = line("mapping", &report.mapping, style)
@@ -45,8 +45,8 @@ fn head(report: &PlanReport, style: &Style) -> String {
     let strands = counted(report.cpus.into(), "strand");
     let machine = format!("{}, {strands} ({})", report.machine, report.machine_source);
     let model = match report.model {
-        Model::Formula => "model, by formula: nothing here was measured",
-        Model::Simulation => "model, by simulation: nothing here was measured",
+        Model::Formula => "model (formula): nothing here was measured",
+        Model::Simulation => "model (simulation): nothing here was measured",
     };
     let bursts = match report.model {
         Model::Formula => format!(", burst {}", report.burst),
@@ -113,10 +113,10 @@ fn workers(report: &PlanReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// One block per recommendation, best first.
+/// Returns one block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
-        return vec![line("change", "nothing: no change is predicted to gain 2 %", style)];
+        return vec![line("change", "none: no change is predicted to gain 2 %", style)];
     }
     let all = report.recommendations.iter().enumerate();
     all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()
@@ -145,7 +145,7 @@ fn recommendation(
         setting += &format!(", on processors {}", spelled(cpus));
     }
     for WorkersBeside { name, cpus } in &one.beside {
-        setting += &format!("; next to them {name} x{}, on {}", cpus.len(), spelled(cpus));
+        setting += &format!("; alongside them {name} x{}, on {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);
@@ -158,7 +158,7 @@ fn recommendation(
     text
 }
 
-/// The inputs by origin.
+/// Lists the inputs by origin.
 fn rests_on(report: &PlanReport, style: &Style) -> String {
     let origins = [
         ("measured", Origin::Measured),

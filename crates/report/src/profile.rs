@@ -14,19 +14,19 @@ use linerate_record::units::{counted, three_digits};
 
 /// Maximum number of functions on one screen.
 const MOST: usize = 12;
-/// Columns of a table other than the function's, and those of its cost per packet.
+/// Width of all table columns except the function's, and width of the cost per packet.
 const OTHER_COLUMNS: usize = 58;
 const COST_COLUMNS: usize = 11;
-/// Minimum columns for a function on one screen.
+/// Minimum columns for a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
 /// Minimum share of the window that a thread must run to be described as possibly polling.
 const ALWAYS: f64 = 0.5;
 /// Maximum number of threads whose polling is described on one screen.
 const MOST_THREADS: usize = 4;
-/// Accuracy for which the required number of samples is stated.
+/// The accuracy for which the required number of samples is stated.
 const MARGIN: f64 = 0.01;
 
-/// The report of a profile: where a program spends CPU time.
+/// Formats the report of a profile: where a program spends CPU time.
 pub fn profile(report: &ProfileReport, detail: Detail, style: &Style) -> String {
     match detail {
         Detail::Screen => stacked(&[facts(report, style), functions(report, MOST, style)]),
@@ -42,7 +42,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// Header: what was sampled, duration, kinds of work, and limitations.
+/// Formats the header: what was sampled, duration, kinds of work, and limitations.
 fn facts(report: &ProfileReport, style: &Style) -> String {
     let mut text = line("sampled", &sampled(report), style);
     let cpus = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);
@@ -67,7 +67,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
     text += &line("precision", &precision(report), style);
     if report.lost_samples > 0 {
         let lost = format!(
-            "{} samples were lost: the ring was full. Sample less often (-F)",
+            "{} samples were lost because the ring was full; sample less often (-F)",
             count(report.lost_samples)
         );
         text += &labelled("lost", Paint::Warning, &lost, style);
@@ -142,12 +142,12 @@ fn callers(report: &ProfileReport) -> String {
 fn processes(pids: &[u32]) -> String {
     match pids {
         [one] => format!("pid {one}"),
-        [first, ..] => format!("{} processes from pid {first} on", pids.len()),
+        [first, ..] => format!("{} processes, the first with pid {first}", pids.len()),
         [] => "no process".to_owned(),
     }
 }
 
-/// The kinds of work, in one line.
+/// Lists the kinds of work, in one line.
 fn classes(report: &ProfileReport) -> String {
     let part = |one: &linerate_record::profile::ClassCost| {
         let share = one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
@@ -163,7 +163,7 @@ fn classes(report: &ProfileReport) -> String {
     parts.join(", ") + more
 }
 
-/// Accuracy of the first share, and the sampling time for a better one.
+/// States the accuracy of the first share, and the sampling time needed for a better one.
 fn precision(report: &ProfileReport) -> String {
     let Some(needed) = report.samples_for(MARGIN) else {
         return "unknown: the window had too few slices; sample longer (-t)".to_owned();
@@ -181,7 +181,7 @@ fn precision(report: &ProfileReport) -> String {
     )
 }
 
-/// Functions by their own time.
+/// Formats the functions by self time.
 fn functions(report: &ProfileReport, most: usize, style: &Style) -> String {
     let has_packets = report.packets.is_some();
     let interval_head = interval_name() + "\n%";
@@ -224,7 +224,7 @@ fn ties(report: &ProfileReport, style: &Style) -> String {
     let is_tied = ranks.iter().enumerate().any(|(at, rank)| at > 0 && *rank < at + 1);
     match is_tied {
         true => crate::paragraph(
-            "Functions of the same rank are tied: their intervals overlap.",
+            "Functions with the same rank are tied: their intervals overlap.",
             0,
             style,
         ),
@@ -236,7 +236,7 @@ fn shown(share: &Figure) -> String {
     share.as_number().map_or_else(|| ABSENT.to_owned(), percent)
 }
 
-/// Missing samples, in one line.
+/// Describes missing samples, in one line.
 fn unread(report: &ProfileReport, style: &Style) -> String {
     let mut names: Vec<&str> = report.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of regions: a table of their cost per unit of work, notes, and reasons for missing
+//! The regions report: a table of their cost per unit of work, notes, and reasons for missing
 //! values.
 //!
-//! Left out: totals over visits, and intervals; the record has them.
+//! Left out: totals over visits, and intervals, which the record has.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -11,7 +11,7 @@ use linerate_record::Figure;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionTotal, RegionsReport};
 use std::collections::BTreeMap;
 
-/// The regions of a program.
+/// Formats the report of a program's regions.
 pub fn regions(report: &RegionsReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -38,7 +38,7 @@ fn head(report: &RegionsReport, style: &Style) -> String {
         + &line("cost", &format!("an empty region takes {own} ticks: subtracted below"), style)
 }
 
-/// The events of all regions, in order of first appearance.
+/// Returns the events of all regions, in order of first appearance.
 fn events(report: &RegionsReport) -> Vec<&str> {
     let mut names = Vec::new();
     for event in report.regions.iter().flat_map(|region| &region.events) {
@@ -53,7 +53,7 @@ fn has_threads(report: &RegionsReport) -> bool {
     report.regions.windows(2).any(|pair| pair[0].tid != pair[1].tid)
 }
 
-/// A row of a table: a region in one thread or in all.
+/// A table row: a region in one thread or in all.
 struct Row<'a> {
     name: &'a str,
     /// The thread, or the number of threads; empty for a single thread.
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The regions over all threads, if there are several.
+/// Formats the regions summed over all threads, if there are several.
 fn totals(report: &RegionsReport, style: &Style) -> String {
     if !has_threads(report) {
         return String::new();
@@ -89,7 +89,7 @@ fn totals(report: &RegionsReport, style: &Style) -> String {
     table(&rows, Some(">threads"), &events(report), style)
 }
 
-/// The regions of each thread.
+/// Formats the regions of each thread.
 fn of_threads(report: &RegionsReport, style: &Style) -> String {
     if report.regions.is_empty() {
         return line("", "no region was entered", style);
@@ -131,7 +131,7 @@ fn figure_of<'a>(events: &'a [RegionEvent], event: &str) -> Option<&'a Figure> {
     events.iter().find(|found| found.name == event).map(|found| &found.count)
 }
 
-/// Notes, one paragraph per region and thread.
+/// Formats the notes, one paragraph per region and thread.
 fn verdicts(report: &RegionsReport, style: &Style) -> String {
     let threads = has_threads(report);
     let paragraph = |region: &RegionReport| {
@@ -141,7 +141,7 @@ fn verdicts(report: &RegionsReport, style: &Style) -> String {
     report.regions.iter().map(paragraph).collect()
 }
 
-/// Reasons for missing numbers, each with the figures it affects.
+/// Lists the reasons for missing numbers, each with the figures it affects.
 fn missing(report: &RegionsReport, style: &Style) -> String {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut note = |figure, what| {

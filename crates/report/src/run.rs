@@ -17,7 +17,7 @@ use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// The report of a run: throughput, latency, and the time of each worker.
+/// Formats the report of a run: throughput, latency, and the time of each worker.
 pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -32,7 +32,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
-/// One screen: rates, stages, drops.
+/// Formats one screen: rates, stages, drops.
 pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
     let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
     let rates = line("throughput", throughput(report))
@@ -51,7 +51,7 @@ fn head(report: &RunReport, style: &Style) -> String {
     let mut lines = line("path", report.path.clone());
     lines += &line("mapping", report.mapping.clone());
     if let Some(forced) = report.kernels.as_ref().filter(|kernels| *kernels != "selected") {
-        lines += &line("kernels", format!("{forced}, by name"));
+        lines += &line("kernels", format!("{forced}, forced by name"));
     }
     lines += &input::lines(report, style);
     lines += &line("throughput", throughput(report));
@@ -67,7 +67,7 @@ fn head(report: &RunReport, style: &Style) -> String {
     lines
 }
 
-/// A rate with its interval.
+/// Formats a rate with its interval.
 pub(crate) fn kpps(figure: &Figure) -> String {
     quoted(figure, |value| Kpps(value).to_string())
 }
@@ -83,7 +83,7 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// Share of source and sink, which are not part of the user's path.
+/// Formats the share of source and sink, which are not part of the user's path.
 fn replay(replay: ReplayShare, report: &RunReport) -> String {
     let share = format!("source and sink take {} % of the work", percent(replay.share));
     match (replay.kpps_without, report.processed_kpps.as_number()) {
@@ -99,7 +99,7 @@ fn replay(replay: ReplayShare, report: &RunReport) -> String {
 fn latency(latency: &Latency) -> String {
     let Latency { p50, p99, p999 } = latency;
     let quantiles = [("p50", p50), ("p99", p99), ("p99.9", p999)];
-    // Those that are missing for the same reason are named together.
+    // Figures missing for the same reason are named together.
     let are_alike = |a: &(&str, &Figure), b: &(&str, &Figure)| {
         a.1.as_number().is_none() && b.1.as_number().is_none() && reason(a.1) == reason(b.1)
     };
@@ -142,7 +142,7 @@ fn all_stages(report: &RunReport) -> impl Iterator<Item = (&WorkerReport, &Stage
     report.workers.iter().flat_map(|worker| worker.stages.iter().map(move |stage| (worker, stage)))
 }
 
-/// A number, or the mark of an unknown one.
+/// Formats a number, or the mark for an unknown one.
 fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
@@ -177,7 +177,7 @@ fn stages(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Reason for missing cycles, printed once for all stages.
+/// Gives the reason for missing cycles, printed once for all stages.
 fn absent_cycles(report: &RunReport, style: &Style) -> String {
     let absent = all_stages(report)
         .map(|(_, stage)| &stage.cycles_per_packet)
@@ -187,7 +187,7 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// One-line state of the workers, and the main cost of the bottleneck.
+/// Formats the state of the workers, one line each, and the main cost of the bottleneck.
 pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "worker",
@@ -211,7 +211,8 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &least
 }
 
-/// The bottleneck worker and stage according to the finding; `None` if it names none.
+/// Names the bottleneck worker and stage according to the finding; `None` if the finding names
+/// none.
 fn busiest(report: &RunReport) -> Option<String> {
     let finding = report.finding.as_ref()?;
     let (worker, stage) = (finding.worker.as_ref()?, finding.bottleneck.as_ref()?);
@@ -283,7 +284,7 @@ fn drops(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Drops in percent; a small non-zero share is never shown as 0.
+/// Formats drops in percent; a small non-zero share is never shown as 0.
 fn drop_share(packets: u64, of: u64) -> String {
     let share = packets as f64 / of as f64;
     match packets {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of checksum and copy in the work of the stages.
+//! Share of checksum and copy in the stages' work.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -11,7 +11,7 @@ use linerate_record::tune::{KernelShare, TuneReport};
 use linerate_record::units::three_digits;
 use std::collections::BTreeSet;
 
-/// The kernels called by the stages of a run.
+/// Formats the kernels called by the stages of a run.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "kernels of",
@@ -44,7 +44,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &reasons(&shares, style) + &lower_bound(&shares, style)
 }
 
-/// Caveats of shares, if any are above zero.
+/// Returns caveats about the shares, if any are above zero.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
     const NOTE: &str = "calls replayed on warm data: a lower bound if packets were not cached; \
                         header checksums are inline and therefore not included";
@@ -52,14 +52,14 @@ fn lower_bound(shares: &[&Figure], style: &Style) -> String {
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
 
-/// A share in percent with its interval; the unit is in the heading.
+/// Formats a share in percent with its interval; the unit is in the heading.
 fn share_within(share: &Figure) -> String {
     let Some(value) = share.as_number() else { return ABSENT.to_owned() };
     let ends = interval(share, percent).map_or(String::new(), |ends| format!(" ({ends})"));
     percent(value) + &ends
 }
 
-/// Reasons for absent shares, without repeats.
+/// Lists the reasons for absent shares, without duplicates.
 fn reasons(shares: &[&Figure], style: &Style) -> String {
     let absent = shares.iter().filter(|share| share.as_number().is_none());
     let reasons: BTreeSet<&str> = absent.map(|share| reason(share)).collect();
@@ -67,7 +67,8 @@ fn reasons(shares: &[&Figure], style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Share of kernels in each stage before and after a tuning, and advice on better ones.
+/// Formats the share of the kernels in each stage before and after tuning, and advice on better
+/// kernels.
 pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
     let shares = report.kernel_shares.as_deref().unwrap_or_default();
     let mut kernels: Vec<Kernel> = Vec::new();

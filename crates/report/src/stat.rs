@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of counters: events, metrics, and reasons for missing ones.
+//! The counter report: events, metrics, and reasons for missing ones.
 //!
-//! Scaled counts are in brackets with their error, next to the raw counts. A missing count is `-`;
-//! the reason and a fix are below the table.
+//! Scaled counts are in brackets with their error, next to the raw counts. A missing count is shown
+//! as `-`; the reason and a fix are below the table.
 
 mod baseline;
 mod columns;
@@ -20,7 +20,7 @@ use linerate_record::{Figure, Tier};
 pub use rows::interval_line;
 pub use rpistat::rpistat;
 
-/// The report of `linerate stat`. With [`Detail::Full`], every metric is explained.
+/// Formats the report of `linerate stat`. With [`Detail::Full`], every metric is explained.
 pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
     let explain = detail == Detail::Full;
     stacked(&[
@@ -34,7 +34,7 @@ pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
     ])
 }
 
-/// One screen: target, events, metrics.
+/// Formats one screen: target, events, metrics.
 pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
     let counted = line("counted", &target(report, style), style);
     let end = end(report);
@@ -72,7 +72,7 @@ fn head(report: &StatReport, style: &Style) -> String {
     lines + &rotation(report, style)
 }
 
-/// A text under the label above it; empty if there is none.
+/// Formats a text under the label above it; empty if there is none.
 fn note(text: &str, style: &Style) -> String {
     if text.is_empty() { String::new() } else { line("", text, style) }
 }
@@ -91,7 +91,7 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
     }
 }
 
-/// A text cut to `columns` columns. The record has all of it.
+/// Cuts a text to `columns` columns. The record has the full text.
 fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -109,7 +109,7 @@ fn target(report: &StatReport, style: &Style) -> String {
     text
 }
 
-/// The exit status, if notable.
+/// Formats the exit status, if notable.
 fn end(report: &StatReport) -> String {
     let mut texts = Vec::new();
     match report.ended {
@@ -130,12 +130,12 @@ fn end(report: &StatReport) -> String {
             Tier::Sim => "the command got SIGTERM and was counted until it exited",
             _ => "counting stopped then",
         };
-        texts.push(format!("the time given by --time was up: {counted}"));
+        texts.push(format!("the --time limit was reached: {counted}"));
     }
     if report.interrupted {
         let counted = match report.repetitions {
             0 | 1 => "counts cover the time until then",
-            _ => "counts cover the previous runs",
+            _ => "counts cover the completed runs",
         };
         texts.push(format!("interrupted: {counted}"));
     }
@@ -146,7 +146,7 @@ fn list(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A command quoted for a shell.
+/// Quotes a command for a shell.
 fn command_line(argv: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     let quoted = |word: &String| match word {
@@ -157,7 +157,7 @@ fn command_line(argv: &[String]) -> String {
     argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// A word with control characters as bash(1), ksh(1) and zsh(1) write it: `$'a\nb'`.
+/// Quotes a word with control characters in the syntax of bash(1), ksh(1) and zsh(1): `$'a\nb'`.
 fn escaped(word: &str) -> String {
     let escape = |c: char| match c {
         '\n' => r"\n".to_owned(),
@@ -173,18 +173,18 @@ fn tier(report: &StatReport) -> String {
     let what = match report.tier {
         Tier::Hw => "hw: hardware counters, kernel and user mode",
         Tier::User => "user: hardware counters, user mode only",
-        Tier::Sw => "sw: events of the kernel and clocks, no hardware counters",
+        Tier::Sw => "sw: kernel events and clocks, no hardware counters",
         Tier::Sim => {
-            "sim: simulated by Valgrind with the caches below; counts are of the model, times of \
-             the simulator"
+            "sim: simulated by Valgrind with the caches below; counts are the model's, times the \
+             simulator's"
         }
         Tier::Model => "model: computed, not counted",
     };
-    let why = if report.tier_asked { "as requested" } else { "the best that works here" };
+    let why = if report.tier_asked { "as requested" } else { "the best available here" };
     let table = match (report.tier, report.is_known_processor) {
         (Tier::Hw | Tier::User, true) => format!("; event table {}", report.event_table),
         (Tier::Hw | Tier::User, false) => format!(
-            "; event table {}: none for this processor, generic events only",
+            "; event table {}: no table for this processor, generic events only",
             report.event_table
         ),
         _ => String::new(),
@@ -202,7 +202,7 @@ fn shape(cache: CacheShape) -> String {
         bytes => format!("{bytes} bytes"),
     };
     let ways = if cache.ways == 1 { "1 way".to_owned() } else { format!("{} ways", cache.ways) };
-    format!("{size}, {ways}, lines of {}", cache.line_bytes)
+    format!("{size}, {ways}, {}-byte lines", cache.line_bytes)
 }
 
 fn elapsed(report: &StatReport) -> String {
@@ -244,14 +244,14 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     line("rotation", &text, style)
 }
 
-/// Confidence of the counts in percent, if any has an interval.
+/// Returns the confidence level of the counts in percent, if any count has an interval.
 fn confidence(report: &StatReport) -> Option<String> {
     let confidence = report.events.iter().find_map(|event| event.count.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// Half the interval relative to the value, as `0.8 %`; the larger half if asymmetric. `None`
-/// unless both ends are known.
+/// Formats half the interval relative to the value, as `0.8 %`; the larger half if asymmetric.
+/// `None` unless both ends are known.
 fn error(figure: &Figure) -> Option<String> {
     let (value, low, high) = (figure.as_number()?, figure.low?, figure.high?);
     let half = (value - low).max(high - value).max(0.0);
@@ -261,7 +261,7 @@ fn error(figure: &Figure) -> Option<String> {
     }
 }
 
-/// A share in percent, to two significant digits.
+/// Formats a share in percent, to two significant digits.
 fn significant_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent >= 10.0 => format!("{percent:.0}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of an import: rates of each strand, counts, CPI stack.
+//! The import report: rates of each strand, counts, CPI stack.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -7,7 +7,7 @@ use crate::value::{ABSENT, clean, count, percent, ranged, reason, significant, t
 use linerate_record::Figure;
 use linerate_record::strands::{CpiByCause, StrandCounts, StrandsReport};
 
-/// Strands as another program measured them.
+/// Formats strands as measured by another program.
 pub fn strands(report: &StrandsReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -32,7 +32,7 @@ fn head(report: &StrandsReport, style: &Style) -> String {
             format!("{}, {ghz} GHz ({})", machine.name, machine.source)
         }
         None => {
-            "unknown clock; give it with --clock, or name the processor with --machine".to_owned()
+            "unknown clock; set it with --clock, or select the processor with --machine".to_owned()
         }
     };
     let figures = report.strands.iter().flat_map(|s| [&s.kpps, &s.ticks_per_packet, &s.cpi]);
@@ -46,7 +46,7 @@ fn head(report: &StrandsReport, style: &Style) -> String {
 /// A figure of a strand.
 type Pick = fn(&StrandCounts) -> &Figure;
 
-/// The figures of each strand, and reasons for figures absent in all.
+/// Formats the figures of each strand, and reasons for figures absent on all strands.
 fn rates(report: &StrandsReport, style: &Style) -> String {
     const COLUMNS: [(&str, Pick); 5] = [
         (">kpps", |strand| &strand.kpps),
@@ -99,7 +99,7 @@ fn events(report: &StrandsReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Nodes that were called.
+/// Formats the nodes that were called.
 fn nodes(report: &StrandsReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "strand",
@@ -172,7 +172,7 @@ fn verdict(label: &str, found: &CpiByCause, style: &Style) -> String {
     line("verdict", &format!("{label}: {}", found.sentence), style)
 }
 
-/// Maximum number of faults shown: a badly damaged dump would drown the rest.
+/// Maximum number of faults shown: those in a badly damaged dump would drown out the rest.
 const FAULTS_MAX: usize = 8;
 
 fn faults(report: &StrandsReport, style: &Style) -> String {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of records, each one self-contained SVG file.
+//! Plots of records, each a self-contained SVG file.
 //!
-//! A plot is readable without colours: every line has its own marker, the legend is in the order of
-//! the lines with their values, and `<desc>` repeats them. Colours follow the reader's light or
-//! dark scheme; the background is painted, so that a plot is legible everywhere.
+//! A plot is readable without colour: every line has its own marker, the legend lists the lines
+//! with their values in the order of the lines, and `<desc>` repeats them. Colours follow the
+//! reader's light or dark scheme; the background is painted, so that a plot is legible everywhere.
 //!
-//! Left out: everything the plots of this program do not need, such as other scales and formats.
+//! Out of scope: everything that this program's plots do not need, such as other scales and
+//! formats.
 
 mod bars;
 mod budget;
@@ -32,8 +33,8 @@ pub use tcp::tcp;
 pub struct Plot {
     /// File name without extension: `checksum-warm`.
     pub name: String,
-    /// Its content, in one line.
+    /// Title: the plot's content, in one line.
     pub title: String,
-    /// The file content, ending in a newline.
+    /// The file's content, ending in a newline.
     pub svg: String,
 }

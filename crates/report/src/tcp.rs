@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of TCP stacks: per stack and pattern a table of sets ending with the bound,
+//! The TCP stacks report: for each stack and pattern a table of sets ending with the bound,
 //! conclusions, and the white paper's charts.
 
 mod charts;
@@ -14,14 +14,14 @@ use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpS
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
 
-/// The set of the white paper's routines in C, and the one without checksums.
+/// The set with the white paper's routines in C, and the set without checksums.
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
 /// Maximum difference in percentage points between shares from the two methods.
 const POINTS: f64 = 5.0;
 
-/// The report of `linerate tcp`.
+/// Formats the report of `linerate tcp`.
 pub fn tcp(report: &TcpReport, style: &Style) -> String {
     let mut parts = vec![head(report, style)];
     for stack in &report.stacks {
@@ -39,7 +39,7 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// One screen: results of the selected routines in each stack and pattern.
+/// Formats one screen: results of the selected routines for each stack and pattern.
 pub(crate) fn screen(report: &TcpReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "stack",
@@ -89,8 +89,8 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 
 fn head(report: &TcpReport, style: &Style) -> String {
     let how = format!(
-        "client and server in one thread on cpu {}, wire in memory, the stack's clock virtual{}; \
-         seed {}{}",
+        "client and server in one thread on cpu {}, in-memory wire, virtual stack clock{}; seed \
+         {}{}",
         report.cpu,
         if report.stacks.is_empty() { "" } else { "; rates per second of CPU time" },
         report.seed,
@@ -99,13 +99,13 @@ fn head(report: &TcpReport, style: &Style) -> String {
     line("measured", &how, style) + &sets(report, style)
 }
 
-/// Explains the sets whose names do not explain themselves.
+/// Explains the sets whose names are not self-explanatory.
 fn sets(report: &TcpReport, style: &Style) -> String {
     let all = [
         (DOCUMENT, "the white paper's checksum and copy in C"),
-        ("libc", "its checksum, the C library's copy"),
+        ("libc", "the white paper's checksum, the C library's copy"),
         (&report.scalar, "without vectors"),
-        (&report.selected, "the default for callers"),
+        (&report.selected, "what callers get by default"),
         ("stack", "the stack's own checksums"),
         (OFF, "no checksums: the bound"),
     ];
@@ -119,7 +119,7 @@ fn sets(report: &TcpReport, style: &Style) -> String {
     }
 }
 
-/// Two tables in a narrow terminal: the work of each set, and its shares.
+/// Formats two tables on a narrow terminal: the work of each set, and its shares.
 fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
     let rate = if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" };
     let time = if is_exchanged(pattern) { ">ns per\nround trip" } else { ">ns per\nsegment" };
@@ -191,7 +191,7 @@ fn shares_of(set: &TcpSet) -> Vec<String> {
 fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
     let wire = match pattern.wire {
         TcpWire::Copy => "frames copied",
-        TcpWire::Reference => "frames handed over",
+        TcpWire::Reference => "frames passed by reference",
     };
     let mix = match (&pattern.mix, &pattern.mix_source) {
         (Some(mix), Some(source)) => format!(", mix {mix} ({source})"),
@@ -209,14 +209,14 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
     )
 }
 
-/// Summary of the integrity test that preceded the run; empty if only the bound ran, which has no
+/// Summarizes the integrity test that preceded the run; empty if only the bound ran, which has no
 /// checksum to detect damage.
 fn proven(proof: &TcpProof) -> String {
     if proof.segments == 0 {
         return String::new();
     }
     format!(
-        "; verified with {} frames over a wire that lost {}, damaged {} and duplicated {}",
+        "; verified with {} frames over a wire that dropped {}, corrupted {} and duplicated {}",
         count(proof.segments),
         count(proof.lost),
         count(proof.corrupted),
@@ -224,11 +224,11 @@ fn proven(proof: &TcpProof) -> String {
     )
 }
 
-/// The points of the law and their fit.
+/// Formats the points of the law and their fit.
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
-        "{}: throughput under loss, the stack's own congestion control, acknowledgements delayed \
-         by {} ms; {} segments per run, median of {} runs; virtual time",
+        "{}: throughput under loss with the stack's own congestion control, ACKs delayed by {} ms; \
+         {} segments per run, median of {} runs; virtual time",
         law.stack,
         significant(law.ack_delay_ms),
         count(law.segments_per_run),
@@ -248,7 +248,7 @@ fn of_law(law: &TcpLaw, style: &Style) -> String {
         "loss^{} * segment^{} / round trip^{} (law: -0.5, 1 and 1); C = {}",
         exponent(&law.exponent_loss),
         exponent(&law.exponent_segment),
-        // The exponent of what is divided by.
+        // The exponent of the divisor.
         exponent(&negative(&law.exponent_round_trip)),
         exponent(&law.constant),
     );
@@ -261,7 +261,7 @@ fn negative(figure: &Figure) -> Figure {
     Figure { value, low, high, ..figure.clone() }
 }
 
-/// Agreement of the two methods of measuring shares, and the largest difference.
+/// States how well the two methods of measuring shares agree, and the largest difference.
 fn agreement(report: &TcpReport, style: &Style) -> String {
     let stacks = report.stacks.iter();
     let patterns = stacks.flat_map(|stack| stack.patterns.iter().map(move |p| (stack, p)));
@@ -287,7 +287,7 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     line("shares", &text, style)
 }
 
-/// The work of a set compared with other sets.
+/// Compares the work of a set with that of other sets.
 fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     let scalar = format!("times the work of `{}`", report.scalar);
     let all = [
@@ -302,7 +302,7 @@ fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     Some(if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) })
 }
 
-/// Conclusions from the tables, one sentence per pattern.
+/// Formats conclusions from the tables, one sentence per pattern.
 fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let sentence = |pattern: &TcpPattern| {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;

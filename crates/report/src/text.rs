@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole text of a record, for a terminal or as Markdown.
+//! The full text of a record, for a terminal or as Markdown.
 
 mod screen;
 
@@ -18,11 +18,11 @@ use linerate_record::{Body, Record};
 /// Minimum width for tables that can be split: a name and two numbers.
 const NARROWEST: usize = 40;
 
-/// Minimum width for tables that cannot be split: narrower ones wrap most cells, which is worse
+/// Minimum width for tables that cannot be split: narrower tables wrap most cells, which is worse
 /// than lines wrapped by the terminal.
 const WHOLE: usize = 80;
 
-/// The text that the recording command printed, given the same options.
+/// Returns the text that the recording command printed, given the same options.
 pub fn text(record: &Record, options: &Options) -> String {
     let narrow = &at_least(NARROWEST, options);
     let whole = &at_least(WHOLE, options);
@@ -54,8 +54,8 @@ pub fn text(record: &Record, options: &Options) -> String {
     }
 }
 
-/// The text of a record as Markdown, for result pages: the command, then every table, without a
-/// screen limit.
+/// Returns the text of a record as Markdown, for result pages: the command, then every table,
+/// without a screen limit.
 pub fn markdown(record: &Record, options: &Options) -> String {
     let style = Style { color: false, markup: Markup::Markdown, ..options.style };
     let detail = match options.detail {
@@ -92,12 +92,13 @@ fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     }
 }
 
-/// Notes a CPU quota that throttled the workers of a run, and the delivered rate.
+/// Notes a CPU quota that throttled the workers of a run, and the rate delivered.
 fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
     let Some(cpus) = run.held(&record.provenance) else { return String::new() };
     let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
     let text = format!(
-        "{} CPUs for {}: {delivered} delivered; the rates below cover only the time they ran",
+        "{} CPUs for {}: {delivered} delivered; the rates below cover only the time the workers \
+         ran",
         three_digits(cpus),
         counted(run.workers.len() as u64, "worker"),
     );
@@ -123,7 +124,7 @@ fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
     crate::tune(report, whole) + &sentences
 }
 
-/// Causes outside the stages, in the words of `linerate why`, with their fixes.
+/// Lists causes outside the stages, in the words of `linerate why`, with their fixes.
 fn taken_by_others(causes: &[WhyFinding]) -> String {
     let is_of_others =
         |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
@@ -146,7 +147,7 @@ fn sentence_of(home: Option<&PacketsHome>) -> &str {
     home.and_then(|home| home.sentence.as_deref()).unwrap_or_default()
 }
 
-/// Sentences, one per line, wrapped to the width.
+/// Formats sentences, one per line, wrapped to the width.
 fn sentences(text: &str, style: &Style) -> String {
     match style.markup {
         Markup::Terminal => text.lines().map(|line| paragraph(line, 0, style)).collect(),
@@ -156,7 +157,7 @@ fn sentences(text: &str, style: &Style) -> String {
     }
 }
 
-/// The rate of a flow in one line.
+/// Formats the rate of a flow in one line.
 fn of_flows(flows: &Flows) -> String {
     /// Bytes of the FCS, which frame sizes exclude.
     const CHECK_SEQUENCE_BYTES: f64 = 4.0;
@@ -167,7 +168,7 @@ fn of_flows(flows: &Flows) -> String {
     let Flows { line, is_clean, .. } = flows;
     let over = if *is_clean { "" } else { ", preemption included" };
     format!(
-        "per flow    {} on each of {}, {:.1} % of {} at {:.0} bytes with check sequence{over}\n",
+        "per flow    {} on each of {}, {:.1} % of {} at {:.0} bytes including FCS{over}\n",
         Kpps(kpps),
         line.ports,
         share * 100.0,

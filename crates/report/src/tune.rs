@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a tune.
+//! The report of a tuning.
 
 use crate::Style;
 use crate::counted;
@@ -13,8 +13,8 @@ use linerate_record::Figure;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, Nanos, counted, three_digits};
 
-/// The report of a tuning: baseline, bottleneck, candidates, result, profile of the chosen mapping,
-/// and its share of checksum and copy.
+/// Formats the report of a tuning: baseline, bottleneck, candidates, result, profile of the chosen
+/// mapping, and its share of checksum and copy.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -28,7 +28,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
     ])
 }
 
-/// One screen: bottleneck, candidates, result.
+/// Formats one screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
         (Some(_), _) => "--out better.toml saves the path with this mapping".to_owned(),
@@ -63,7 +63,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     lines + &tier_line(report, style)
 }
 
-/// Tiers of the figures, unless all come from hardware counters.
+/// Formats the tiers of the figures, unless all come from hardware counters.
 fn tier_line(report: &TuneReport, style: &Style) -> String {
     let measured = report.candidates.iter().flat_map(|c| c.measured_kpps.iter().chain(&c.speedup));
     let measured = tiers(measured.chain([&report.baseline_kpps]));
@@ -76,7 +76,7 @@ fn tier_line(report: &TuneReport, style: &Style) -> String {
     if parts.is_empty() { String::new() } else { line("tier", &parts.join(", "), style) }
 }
 
-/// Width of the mark and three figures like `2540 (2286 to 2794)` with gaps.
+/// Width of the mark and of three figures like `2540 (2286 to 2794)`, with gaps.
 const FIGURE_COLUMNS: usize = 3 + 3 * 21;
 const NARROWEST_MAPPING: usize = 16;
 
@@ -97,7 +97,7 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
     grid.render(style) + &footnotes(report, style)
 }
 
-/// Mapping and burst, and kernels that differ from those of the baseline.
+/// Returns mapping and burst, and any kernels that differ from the baseline's.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let setting = format!("{}, burst {}", candidate.mapping, candidate.burst);
     match &candidate.kernels {
@@ -108,16 +108,16 @@ fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     }
 }
 
-/// Full description of a candidate, broken between stages if wider than `room` columns.
+/// Formats the full description of a candidate, broken between stages if wider than `room` columns.
 fn in_full(candidate: &Candidate, report: &TuneReport, room: usize) -> String {
     let text = clean(&setting(candidate, report));
-    // Lines break at blanks only.
+    // Lines break only at spaces.
     let spaced = text.replace('+', "+ ");
     let lines = textwrap::wrap(&spaced, room);
     lines.iter().map(|line| line.replace("+ ", "+")).collect::<Vec<_>>().join("\n")
 }
 
-/// Value and interval; the unit is in the heading.
+/// Formats value and interval; the unit is in the heading.
 fn in_table(figure: &Figure) -> String {
     let Some(value) = figure.as_number() else { return ABSENT.to_owned() };
     match interval(figure, three_digits) {
@@ -126,7 +126,7 @@ fn in_table(figure: &Figure) -> String {
     }
 }
 
-/// Predicted range of a memory-bound candidate, whose costs do not scale linearly.
+/// Returns the predicted range for a memory-bound candidate, whose costs do not scale linearly.
 fn range(candidate: &Candidate) -> Option<String> {
     let range = interval(&candidate.predicted_kpps, three_digits);
     range.filter(|_| candidate.memory_bound)
@@ -161,7 +161,7 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     notes
 }
 
-/// Rejected candidates with reasons.
+/// Lists rejected candidates with reasons.
 pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
     let mut grid = Grid::new(&["ruled out", "because"]);
     for ruled_out in all {
@@ -180,7 +180,8 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             (0, true) => "baseline: nothing else was tried",
             (0, false) => "baseline: stopped before the candidates had run",
             _ => {
-                "baseline: no candidate gains 2 % with its whole interval, the minimum for a change"
+                "baseline: no candidate's whole interval reaches a gain of 2 %, the minimum for a \
+                 change"
             }
         };
         let mut lines = line("kept", why, style);
@@ -204,7 +205,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     lines + &gap(report, after, style)
 }
 
-/// Latency through the path in the rounds.
+/// Formats the latency through the path in the rounds.
 fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
     let one = |name: &str, figure: &Figure| {
         Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
@@ -218,21 +219,21 @@ fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
     }
 }
 
-/// Whether the chosen mapping meets the latency limit.
+/// States whether the chosen mapping meets the latency limit.
 fn limit(report: &TuneReport, style: &Style) -> String {
     let Some(limit) = report.p99_limit_ns else { return String::new() };
     let limit = Nanos(limit);
     let text = match report.latency_after().p99.as_number() {
-        Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: kept"),
+        Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: met"),
         Some(p99) => {
-            format!("p99 of {limit}: missed with {}; no candidate meets it", Nanos(p99))
+            format!("p99 of {limit}: missed at {}; no candidate meets it", Nanos(p99))
         }
         None => format!("p99 of {limit}: cannot tell, too few packets were timed"),
     };
     line("limit", &text, style)
 }
 
-/// The prediction and its error.
+/// Formats the prediction and its error.
 fn prediction(candidate: &Candidate, measured: &Figure) -> String {
     let text = kpps(&candidate.predicted_kpps);
     match (candidate.predicted_kpps.as_number(), measured.as_number()) {
@@ -245,7 +246,7 @@ fn prediction(candidate: &Candidate, measured: &Figure) -> String {
     }
 }
 
-/// Gap to line rate.
+/// Describes the gap to line rate.
 fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
     let (Some(rate), Some(line_rate)) = (after.as_number(), report.tuned.line_rate_kpps) else {
         return String::new();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Placeholder for an absent value.
 pub(crate) const ABSENT: &str = "-";
 
-/// `text` without control characters.
+/// Returns `text` without control characters.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -26,20 +26,20 @@ pub(crate) fn count(n: u64) -> String {
     grouped
 }
 
-/// A count that may be an estimate: rounded to units, with digit groups.
+/// Formats a count that may be an estimate: rounded to units, with digit grouping.
 pub(crate) fn whole(x: f64) -> String {
     let sign = if x <= -0.5 { "-" } else { "" };
     // Saturates at 2^64 - 1, beyond every counter.
     format!("{sign}{}", count(x.abs().round() as u64))
 }
 
-/// Three significant digits; whole units with digit groups from a thousand on.
+/// Formats three significant digits; whole units with digit grouping from a thousand up.
 pub(crate) fn significant(x: f64) -> String {
     let size = x.abs();
     if size == 0.0 || size >= 1000.0 {
         return whole(x);
     }
-    // The power of ten of the first digit after rounding to three.
+    // The power of ten of the first digit after rounding to three digits.
     let exponent = format!("{size:.2e}");
     let exponent = exponent.rsplit('e').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     match exponent {
@@ -61,21 +61,21 @@ pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
-/// A figure in bytes with its interval in one unit: `7.3 MiB (6.1 to 8.9)`.
+/// Formats a figure in bytes with its interval, in one unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
     let in_unit = |bytes: f64| three_digits(bytes / size);
     ranged_as(figure, |bytes| format!("{} {unit}", in_unit(bytes)), in_unit)
 }
 
-/// A figure with its interval in a table cell: `1.08 (1.07 to 1.1)`. An interval that rounds to the
-/// value is omitted.
+/// Formats a figure with its interval for a table cell: `1.08 (1.07 to 1.1)`. An interval that
+/// rounds to the value is omitted.
 pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     ranged_as(figure, &show, &show)
 }
 
-/// A figure in a sentence, without its confidence: `98.3 ns (95.4 to 101)`, or the reason why it is
-/// absent.
+/// Formats a figure for a sentence, without its confidence level: `98.3 ns (95.4 to 101)`, or the
+/// reason why it is absent.
 pub(crate) fn in_sentence(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
     match figure.as_number() {
         Some(_) => ranged_as(figure, |value| format!("{} {unit}", show(value)), &show),
@@ -97,13 +97,13 @@ fn ranged_as(
     show(value) + &ends.map_or(String::new(), |ends| format!(" ({ends})"))
 }
 
-/// A share as a percentage, to a tenth.
+/// Formats a share as a percentage, to a tenth.
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-/// The bare number of a figure.
+/// Formats the bare number of a figure.
 pub(crate) fn number(figure: &Figure) -> String {
     match &figure.value {
         Scalar::Number(x) => three_digits(*x),
@@ -112,8 +112,8 @@ pub(crate) fn number(figure: &Figure) -> String {
     }
 }
 
-/// A figure in a sentence: the value formatted by `show`, then its interval, or the reason why it
-/// is absent.
+/// Formats a figure for a sentence: the value formatted by `show`, then its interval, or the reason
+/// why it is absent.
 pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     let Some(value) = figure.as_number() else {
         return format!("{ABSENT} ({})", reason(figure));
@@ -126,7 +126,7 @@ pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// The interval in words; `None` if there is none.
+/// Formats the interval in words; `None` if there is none.
 pub(crate) fn interval(figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
     match (figure.low, figure.high) {
         (Some(low), Some(high)) => Some(format!("{} to {}", show(low), show(high))),
@@ -140,7 +140,7 @@ pub(crate) fn reason(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("no reason given")
 }
 
-/// The tiers of present `figures` except `hw`, as printed next to them.
+/// Returns the tiers of the present `figures` except `hw`, as printed next to them.
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
@@ -154,7 +154,7 @@ pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// One character per bucket, with a height relative to the fullest; blank for 0.
+/// Draws one character per bucket, with a height relative to the fullest bucket; blank for 0.
 pub(crate) fn sparkline(buckets: &[u64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = buckets.iter().copied().max().unwrap_or(0);
@@ -165,8 +165,8 @@ pub(crate) fn sparkline(buckets: &[u64]) -> String {
     buckets.iter().map(|&n| height(n)).collect()
 }
 
-/// Range of the bucket of `sizes` that contains the median burst; `None` without bursts. Bucket `i`
-/// counts bursts of `2^i` to `2^(i+1) - 1` packets.
+/// Formats the range of the bucket of `sizes` that contains the median burst; `None` without
+/// bursts. Bucket `i` counts bursts of `2^i` to `2^(i+1) - 1` packets.
 pub(crate) fn median_burst(sizes: &[u64]) -> Option<String> {
     let total: u64 = sizes.iter().sum();
     let mut seen = 0;

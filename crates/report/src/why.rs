@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `linerate why`: the answer, the fix, what would disprove it, then its evidence:
-//! packets layer by layer, and the time budget of threads.
+//! The report of `linerate why`: the answer, the fix, what would disprove it, then the evidence:
+//! packets layer by layer, and the threads' time budgets.
 
 mod details;
 mod packets;
@@ -13,7 +13,7 @@ use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
-/// The report of a diagnosis: one screen, or everything.
+/// Formats the report of a diagnosis: one screen, or everything.
 pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     let observation = &report.observation;
     let first = report.findings.first();
@@ -35,7 +35,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// One line per window: time, rate, losses, finding.
+/// Formats one line per window: time, rate, losses, finding.
 pub fn why_line(report: &WhyReport, style: &Style) -> String {
     let observation = &report.observation;
     let Some(first) = report.findings.first() else { return String::new() };
@@ -49,12 +49,12 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
         gain_value(&first.gain.percent),
         first.sentence
     );
-    // A line whatever the width: one per window, for grep and tail.
+    // A single line whatever the width: one per window, for grep and tail.
     let unbroken = Style { width: usize::MAX, ..*style };
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// The known truth, next to the answer.
+/// Formats the known truth, next to the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }
@@ -63,7 +63,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// Target, duration and evidence of the observation.
+/// Formats target, duration and evidence of the observation.
 fn watched(observation: &Observation, style: &Style) -> String {
     let watched = &observation.watched;
     let pids: Vec<String> = watched.pids.iter().take(4).map(u32::to_string).collect();
@@ -100,7 +100,7 @@ fn watched(observation: &Observation, style: &Style) -> String {
     line("watched", &text, style)
 }
 
-/// A finding in full.
+/// Formats a finding in full.
 fn answer(finding: &WhyFinding, style: &Style) -> String {
     let paint = match finding.cause {
         Cause::NothingWrong => Paint::Good,
@@ -124,7 +124,7 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
     text + &line("wrong if", &finding.wrong_if, style)
 }
 
-/// Predicted gain of removing the cause.
+/// Formats the predicted gain from removing the cause.
 fn gain(finding: &WhyFinding) -> String {
     let percent = &finding.gain.percent;
     let then = finding.gain.then_limited_by.as_deref();
@@ -139,7 +139,8 @@ fn gain(finding: &WhyFinding) -> String {
     }
 }
 
-/// Whether a prediction includes both no gain and a multiple: its central value means little then.
+/// Whether a prediction's interval includes both no gain and a multiple, in which case its central
+/// value means little.
 fn is_open(percent: &Figure) -> bool {
     const NOTHING: f64 = 1.0;
     const MULTIPLE: f64 = 300.0;
@@ -168,9 +169,9 @@ fn gain_value(percent: &Figure) -> String {
     }
 }
 
-/// The other findings, one line each.
+/// Formats the other findings, one line each.
 fn others(findings: &[WhyFinding], style: &Style) -> String {
-    /// Maximum number of lines; --details has all.
+    /// Maximum number of lines; --details shows all.
     const MOST: usize = 3;
     let one = |finding: &WhyFinding| {
         let text = format!(
@@ -183,7 +184,7 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
-/// Cost per packet, and its budget.
+/// Formats the cost per packet, and its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
@@ -193,7 +194,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     if let Some(budget) = budget(observation) {
         text += &line("budget", &budget, style);
     }
-    // Those that count packets are in the ledger.
+    // Counters of packets are in the ledger.
     let is_in_ledger =
         |program: &ProgramCounts| program.of_packets().is_some_and(|own| own.received.is_some());
     if let Some(program) = observation.program.as_ref().filter(|program| !is_in_ledger(program)) {
@@ -202,7 +203,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     text
 }
 
-/// The program's own counters, without missing ones.
+/// Formats the program's own counters, without missing ones.
 fn own_counts(program: &ProgramCounts) -> String {
     let unit = &program.unit;
     let main = [
@@ -248,26 +249,27 @@ fn costs(observation: &Observation, packets: f64) -> String {
         parts.push(format!("{} interrupts (all CPUs)", three_digits(each)));
     }
     let counter = observation.packets.as_ref().map_or("-", |count| count.counter.as_str());
-    format!("{} (packets are {counter})", parts.join(", "))
+    format!("{} (packets counted by {counter})", parts.join(", "))
 }
 
-/// Time between packets at line rate for the mean packet size, nanoseconds.
+/// Formats the time between packets at line rate for the mean packet size, in nanoseconds.
 fn budget(observation: &Observation) -> Option<String> {
-    /// Preamble, start of frame, inter-frame gap and FCS (IEEE 802.3), which byte counters exclude.
+    /// Preamble, start-of-frame delimiter, inter-frame gap and FCS (IEEE 802.3), which byte
+    /// counters exclude.
     const AROUND_BYTES: f64 = 24.0;
     let line = observation.watched.line_bits_per_s?;
     let count = observation.packets.as_ref().filter(|count| count.packets > 0)?;
     let bytes = count.bytes? as f64 / count.packets as f64;
     let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
     Some(format!(
-        "{} ns per packet at {} with {} bytes each",
+        "{} ns per packet at {} with packets of {} bytes on average",
         three_digits(ns),
         BitsPerSecond(line),
         three_digits(bytes)
     ))
 }
 
-/// Data that could not be read, in one line.
+/// Lists data that could not be read, in one line.
 fn unread(observation: &Observation, style: &Style) -> String {
     let mut names: Vec<&str> = observation.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();
@@ -289,12 +291,12 @@ fn unread(observation: &Observation, style: &Style) -> String {
     }
 }
 
-/// Adds a row whose texts come from other programs: line feeds in names are escaped.
+/// Adds a row whose texts come from other programs: newlines in names are escaped.
 fn put(grid: &mut Grid, cells: Vec<String>) {
     grid.row(cells.iter().map(|cell| clean(cell)).collect());
 }
 
-/// A count, or `-`.
+/// Formats a count, or `-`.
 fn maybe(value: Option<u64>) -> String {
     value.map_or_else(|| crate::value::ABSENT.to_owned(), count)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendering of a machine. Golden files: see `common`.
+//! Rendering of a `doctor` report. Golden files: see `common`.
 
 mod common;
 
@@ -10,7 +10,7 @@ use linerate_report::{Style, doctor};
 
 const COMMANDS: &str = "commands that would change it (not run)";
 
-/// A tier; `unlocked_by` is the cause and the fix of one that does not work.
+/// An evidence tier; `unlocked_by` is the cause and the fix if the tier does not work.
 fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
     TierState {
         tier,
@@ -22,7 +22,7 @@ fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierSt
     }
 }
 
-/// A guest without counters.
+/// A guest without hardware counters.
 fn guest() -> DoctorReport {
     let why = "KVM guest without a virtual PMU";
     let host = Some(("no_virtual_pmu", "linerate stat --tier sim -- COMMAND  # on the host: qemu"));
@@ -57,7 +57,7 @@ fn guest() -> DoctorReport {
     }
 }
 
-/// The same without a fix.
+/// The same guest, but without any fixes.
 fn stuck() -> DoctorReport {
     let mut report = guest();
     report.tiers.iter_mut().for_each(|tier| tier.fix = None);

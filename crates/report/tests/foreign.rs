@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendering of imports and of answers. Golden files: see `common`. The records in
-//! `foreign` are of the Netra document's dump with one line damaged, of VPP, and of answers.
+//! Rendering of imported data and of answers. Golden files: see `common`. The records in `foreign`
+//! are the dump from the Netra document with one line damaged, a VPP import, and answers.
 
 mod common;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendering of a run and of a tuning. Golden files: see `common`.
+//! Rendering of `run` and `tune` reports. Golden files: see `common`.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)])
     }
 }
 
-/// A kernel of a stage, with its ticks and its share.
+/// A kernel used by a stage, with its ticks and its share.
 fn kernel_use(kernel: Kernel, variant: &str, calls: f64, cost: Option<(f64, f64)>) -> KernelUse {
     let few = "only 3 calls were logged; run longer";
     let figure = |unit: &str, value: Option<f64>| match value {
@@ -280,7 +280,7 @@ fn tuned() -> TuneReport {
     }
 }
 
-/// A tuning without gains or rejected candidates.
+/// A tuning run without gains or rejected candidates.
 fn kept() -> TuneReport {
     let report = tuned();
     TuneReport {
@@ -295,7 +295,7 @@ fn kept() -> TuneReport {
     }
 }
 
-/// A run on a machine that counts instructions and cycles but no last-level cache misses.
+/// A run on a machine that can count instructions and cycles but not last-level cache misses.
 fn counted() -> RunReport {
     let event = |name: &str, reason: Option<&str>| CountedEvent {
         name: name.to_owned(),
@@ -329,7 +329,7 @@ fn counted() -> RunReport {
     report
 }
 
-/// The same on a machine without counters.
+/// The same run on a machine without hardware counters.
 fn uncounted() -> RunReport {
     let mut report = counted();
     let counted = report.counted.as_mut().expect("it was just put there");
@@ -375,7 +375,7 @@ fn tune_that_kept_the_baseline() {
     assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
 }
 
-/// A single rule determines the bottleneck: without its finding the table stands alone.
+/// The bottleneck comes from a single rule: without its finding, only the table is printed.
 #[test]
 fn a_tune_names_what_limits_only_where_that_was_found() {
     let mut report = tuned();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendering of a plan: by formula and by simulation, wide, narrow and without advice, and
-//! its plot. Golden files: see `common`.
+//! Rendering of a plan by formula and by simulation, wide, narrow and without advice, and of its
+//! plot. Golden files: see `common`.
 
 mod common;
 
@@ -50,12 +50,12 @@ fn recommendation(change: &str, kind: Change, kpps: f64, gain: [f64; 3]) -> Reco
         burst: 32,
         predicted_kpps: within("kpps", kpps, 0.9 * kpps, 1.1 * kpps),
         gain: within("ratio", value, low, high),
-        why: "as written `TX` is the bottleneck; then limited by the line".to_owned(),
+        why: "as written `TX` is the bottleneck; then limited by line rate".to_owned(),
         proof: Proof { sentence: "less than 272 kpps, and it is wrong".to_owned(), command: None },
     }
 }
 
-/// A path on strands that share pipes.
+/// A path on strands that share pipelines.
 fn simulated() -> PlanReport {
     PlanReport {
         path: "rlp".to_owned(),
@@ -103,7 +103,7 @@ fn simulated() -> PlanReport {
     }
 }
 
-/// A path on CPUs of this machine.
+/// A path on CPUs of the local machine.
 fn by_formula() -> PlanReport {
     let mut change = recommendation("bursts of 256", Change::Burst, 12_100.0, [0.029, 0.01, 0.05]);
     change.mapping = "parse…count".to_owned();

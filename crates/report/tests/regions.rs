@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendering of regions. Golden files: see `common`.
+//! Rendering of a `regions` report. Golden files: see `common`.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn region(name: &str, work: (u64, u64), ticks: (f64, f64), verdict: &str) -> Reg
     }
 }
 
-/// A receive loop whose middle part has a counter, and whose lookup is too short.
+/// A receive loop whose middle region has hardware counts, and whose lookup region is too short.
 fn example() -> RegionsReport {
     let busy = "another process holds the counter; try: a command";
     let tiny = "less than what measuring it costs; put the region around more work";
@@ -49,7 +49,7 @@ fn example() -> RegionsReport {
     let mut parse = region("burst/parse", (50_000, 1_600_000), (2.55e8, 2.55e8), verdict);
     parse.events = vec![event("instructions", Ok(4.2e8)), event("l1d_misses", Err(busy))];
     let verdict = "cannot tell: a visit takes 0 ticks, less than ten times the 52.4 that measuring \
-                   it costs; put the region around more work, or let a Sampler count";
+                   it costs; put the region around more work, or count with a Sampler";
     let mut lookup = region("burst/lookup", (1_600_000, 0), (0.0, 0.0), verdict);
     let absent = Figure::absent("ticks", Tier::Sw, METHOD, tiny);
     (lookup.ticks, lookup.own_ticks) = (absent.clone(), absent);

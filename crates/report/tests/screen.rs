@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By default every record fits one screen, with the answer first.
+//! By default, every record fits on one screen, with the answer first.
 
 mod common;
 
@@ -7,18 +7,18 @@ use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::{Body, Record, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
-/// Lines of a screen; one is the command typed.
+/// Lines on a screen, including the one with the typed command.
 const SCREEN_LINES: usize = 40;
 const ANSWER_COLUMNS: usize = 100;
 
-/// Imported records, and a query for each.
+/// Records from imports and queries.
 const FOREIGN: [(&str, &str); 3] = [
     ("answers-of-a-dump", include_str!("foreign/answers.json")),
     ("dump", include_str!("foreign/dump.json")),
     ("vpp", include_str!("foreign/vpp.json")),
 ];
 
-/// Every stored record, by its kind.
+/// Every stored record, with its kind.
 fn stored() -> impl Iterator<Item = (&'static str, Record)> {
     let foreign = FOREIGN.into_iter().map(|(name, text)| (name, Record::from_json(text).unwrap()));
     let own = fixtures::ALL.iter().map(|(kind, _)| (*kind, fixtures::record(kind)));
@@ -36,7 +36,7 @@ fn every_record_fits_one_screen_of_80_columns() {
         let text = screen(&record, 80, Detail::Screen);
         let lines = text.lines().count();
         assert!(lines < SCREEN_LINES, "{kind} has {lines} lines:\n{text}");
-        // Commands to copy are not broken.
+        // Commands meant to be copied are not wrapped.
         let is_command = |line: &&str| line.contains("sysctl") || line.contains("sudo");
         let below = text.lines().skip(1).filter(|line| !is_command(line));
         let widest = below.map(|line| line.chars().count()).max().unwrap_or(0);
@@ -58,12 +58,12 @@ fn the_first_line_is_the_answer() {
             "doctor" => "Best evidence tier: ",
             "tcp" => "Checksum and copy take up to ",
             "regions" => "Most time: ",
-            // Its finding follows what was watched.
+            // The `why` report starts with what was watched; its finding comes next.
             "why" => continue,
             _ => "",
         };
         assert!(first.starts_with(begins), "{kind}: {first}");
-        // An answer is not a label and a text next to it.
+        // An answer is a sentence, not a label followed by a text in another column.
         assert!(!first.contains("   "), "{kind}: {first}");
     }
 }
@@ -98,7 +98,7 @@ fn screens_as_they_are() {
         let text = screen(&record, 80, Detail::Screen);
         let name = format!("screen-{kind}.txt");
         match kind {
-            // Its commands are as wide as they are.
+            // Its commands are never wrapped, whatever their width.
             "doctor" => assert_same(&name, &text),
             _ => assert_golden(&name, &PLAIN, &text),
         }

@@ -22,7 +22,7 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "by hand", reason)
 }
 
-/// Calls of a routine, most of them long.
+/// Calls to a routine, most of them with long lengths.
 fn seam(routine: &str, bytes: u64) -> TcpSeam {
     let class = (u64::BITS - bytes.leading_zeros()) as usize;
     let mut lengths = vec![0; 17];
@@ -32,7 +32,8 @@ fn seam(routine: &str, bytes: u64) -> TcpSeam {
     TcpSeam { routine: routine.to_owned(), calls: 1000, bytes: 1000 * bytes, lengths, alignments }
 }
 
-/// A set with this share of the bound's speed, and these shares of its time in routines.
+/// A set with this fraction of the bound's speed, which spends these shares of its time in the
+/// routines.
 fn set(name: &str, of_bound: f64, shares: [f64; 3]) -> TcpSet {
     let [sum, copy, both] = shares.map(|share| within("1", share, 0.1));
     let seen = |share: f64| within("1", (share + 0.01).min(1.0), 0.1);
@@ -88,7 +89,7 @@ fn bulk() -> TcpPattern {
     }
 }
 
-/// Connections: without payload, and without samples from another CPU.
+/// The pattern without data, which has no payload and no samples from another CPU.
 fn response() -> TcpPattern {
     let connection = |name: &str, of_bound: f64| TcpSet {
         gbps_per_cpu_s: absent("Gb/s", "no payload is sent"),
@@ -188,7 +189,7 @@ fn a_wire_that_carried_nothing_before_is_not_mentioned() {
     assert!(text.contains("slices kept\n") && !text.contains("before"), "{text}");
 }
 
-/// No estimate for the white paper's C code if that set did not run.
+/// There is no estimate for the white paper's C code if that set did not run.
 #[test]
 fn a_finding_names_no_set_that_did_not_take_part() {
     let mut pattern = bulk();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a program that was observed. Golden files: see `common`.
+//! Rendering of an observed program. Golden files: see `common`.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
     }
 }
 
-/// A polling thread that waits for its CPU, and one that sleeps.
+/// A polling thread that waits for a CPU, and one that sleeps.
 fn threads() -> Vec<ThreadActivity> {
     let mut poller = thread(
         "dpdk-worker1",

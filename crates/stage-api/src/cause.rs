@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drop causes: one list per stage gives both the names in the report and the indices.
+//! Drop causes: a single list per stage provides both the names in the report and the indices.
 
-/// Declares `Cause`, an enum of drop causes, and `CAUSES`, their names in the same order, for the
-/// module it is used in.
+/// Declares, in the module that invokes it, the enum `Cause` of drop causes and `CAUSES`, their
+/// names in the same order.
 #[macro_export]
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
@@ -16,7 +16,7 @@ macro_rules! causes {
         const CAUSES: &[&str] = &[$($name),+];
 
         impl Cause {
-            /// Passes the packets that a check accepted, drops the rest.
+            /// Passes a packet that the check accepted and drops any other.
             #[inline]
             fn judge(result: Result<(), Self>) -> $crate::Verdict {
                 match result {

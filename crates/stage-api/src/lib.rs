@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything the author of a stage or source needs, in one place: the stage API.
+//! The stage API: everything that the author of a stage or source needs, in one place.
 //!
 //! The stages of an edge router (`linerate-stages`) and the reference application in `examples/rlp`
-//! depend on this crate alone, so what they can do, a crate from elsewhere can. It offers its kinds
-//! as an [`Extension`], and one line in the table of the program (`crates/cli/src/kinds.rs`) adds
+//! depend on this crate alone, so an external crate can do whatever they do. A crate exports its
+//! kinds as an [`Extension`], and one line in the program's table (`crates/cli/src/kinds.rs`) adds
 //! them to the checker, the schema, the help and the builder.
 //!
 //! | what for | where |
@@ -14,7 +14,7 @@
 //! | a source that wraps a capture | [`source`] |
 //! | trying it out | [`testing`], [`mod@bench`] |
 //!
-//! Nothing is defined here but [`Extension`] and [`causes!`]: everything else is re-exported.
+//! Only [`Extension`] and [`causes!`] are defined here; everything else is re-exported.
 
 #![forbid(unsafe_code)]
 
@@ -37,21 +37,21 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// The kind of stage with this word.
+    /// The stage kind with this name.
     pub fn stage(&self, kind: &str) -> Option<&'static StageKind> {
         self.stages.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// The kind of source with this word.
+    /// The source kind with this name.
     pub fn source(&self, kind: &str) -> Option<&'static source::SourceKind> {
         self.sources.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// Reads the description of a path that knows these kinds alone; `stem` names it if the text
-    /// does not.
+    /// Parses the description of a path that may use only these kinds; `stem` is the path's name if
+    /// the text does not give one.
     ///
     /// # Errors
-    /// Every mistake of the text.
+    /// Every error in the text.
     pub fn read(&self, text: &str, stem: &str) -> Result<testing::Path, testing::Problems> {
         let stages: Vec<_> = self.stages.iter().map(|kind| kind.spec).collect();
         let sources: Vec<_> = self.sources.iter().map(|kind| kind.spec).collect();
@@ -60,7 +60,7 @@ impl Extension {
     }
 }
 
-/// The specification of a kind for the description of a path.
+/// How a kind is specified for path descriptions.
 pub mod spec {
     pub use linerate_path::spec::{
         Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec,
@@ -79,7 +79,7 @@ pub mod kernels {
     pub use linerate_kernels::{Kernels, Sum, checksum};
 }
 
-/// Sources that make their packets of those of a capture.
+/// Sources that derive their packets from those of a capture.
 pub mod source {
     pub use linerate_dataplane::bucket::address_hash;
     pub use linerate_dataplane::traffic::{
@@ -90,12 +90,12 @@ pub mod source {
     pub use linerate_record::run::Tally;
 }
 
-/// Bounded rings between two threads, or two parts of one.
+/// Bounded rings between two threads, or between two parts of one thread.
 pub mod ring {
     pub use linerate_dataplane::ring::{Consumer, Producer, ring};
 }
 
-/// Running paths and single stages to observe their effect on packets.
+/// Running paths and individual stages to observe their effect on packets.
 pub mod testing {
     pub use linerate_dataplane::capture::PcapWriter;
     pub use linerate_dataplane::pool::Pool;
@@ -107,7 +107,7 @@ pub mod testing {
     pub use linerate_record::run::{RunReport, StageReport, Tally};
 }
 
-/// Timing stages: the counter, clean windows, the processor, and statistics of the samples.
+/// Timing stages: the timestamp counter, clean windows, the CPU, and sample statistics.
 pub mod bench {
     pub use linerate_linux::{allowed_cpus, pin_current_thread};
     pub use linerate_machine::provenance::provenance;

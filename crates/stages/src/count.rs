@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `count`: counts packets and bytes of frames by IP version and protocol, and keeps the smallest
-//! and the largest frame. Changes and drops nothing.
+//! `count`: counts packets and frame bytes by IP version and protocol, and keeps the smallest and
+//! largest frame sizes. Changes and drops nothing.
 
 use crate::headers::protocol;
 use linerate_stage_api::Layers;
@@ -10,7 +10,8 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKind};
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "count",
-        help: "Count packets and bytes by IP version and protocol; smallest and largest frame.",
+        help: "Count packets and bytes by IP version and protocol; track the smallest and largest \
+               frame.",
         params: &[],
         needs_headers: true,
         state: State::None,
@@ -20,7 +21,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
     |_, _| Ok(Box::new(Count::default())),
 );
 
-/// The names of packets and bytes, by [`class`].
+/// Names of the packet and byte counts, indexed by [`class`].
 const NAMES: [(&str, &str); 9] = [
     ("v4_tcp_packets", "v4_tcp_bytes"),
     ("v4_udp_packets", "v4_udp_bytes"),
@@ -52,7 +53,7 @@ fn class(layers: &Layers) -> usize {
 #[derive(Default)]
 struct Count {
     classes: [(u64, u64); NAMES.len()],
-    /// Of all frames seen; `None` before the first.
+    /// Smallest and largest frame seen; `None` before the first frame.
     extremes: Option<(usize, usize)>,
 }
 

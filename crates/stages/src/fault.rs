@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `fault`: panics at one packet, to try out how a broken stage is reported.
+//! `fault`: panics on one packet, to test how a broken stage is reported.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};

@@ -2,12 +2,13 @@
 //! `filter`: permits or denies packets by rules over the 5-tuple; the first rule that matches wins.
 //!
 //! Fragments: only the first one carries ports. Rules with ports do not match later fragments;
-//! rules without do. A later fragment that no rule matches follows the parameter `fragments`, not
-//! `default`: since the first fragment is filtered by its ports, and a packet without it is never
-//! reassembled, `permit` is safe (RFC 1858, section 2). A later TCP fragment at offset 1, which
-//! could overwrite the flags of the first, is always dropped (RFC 1858, 4.2).
+//! rules without do. A later fragment that no rule matches is handled according to the parameter
+//! `fragments`, not `default`: since the first fragment is filtered by its ports, and a packet
+//! without its first fragment is never reassembled, `permit` is safe (RFC 1858, section 2). A later
+//! TCP fragment at offset 1, which could overwrite the flags of the first, is always dropped (RFC
+//! 1858, 4.2).
 //!
-//! Leaves out: connection state, TCP flags, ICMP types.
+//! Not supported: connection state, TCP flags, ICMP types.
 
 mod rule;
 
@@ -20,11 +21,11 @@ use linerate_stage_api::{Fragment, Layers};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
-    /// By a rule or by default.
+    /// Denied by a rule or by default.
     Denied = "denied",
-    /// By the policy for fragments.
+    /// Denied by the fragment policy.
     Fragment = "fragment",
 }
 
@@ -52,8 +53,8 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "fragments",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "Action for a later fragment that no rule matches; rules with ports never \
-                       do.",
+                help: "Action for a non-first fragment that no rule matches; rules with ports \
+                       never match one.",
             },
         ],
         needs_headers: true,
@@ -69,7 +70,7 @@ struct Filter {
     v6: Vec<Rule<u128>>,
     permit_by_default: bool,
     permit_fragments: bool,
-    /// Rules as the path has them.
+    /// Number of rules as written in the path file.
     rules: usize,
     counts: Counts,
 }
@@ -102,7 +103,7 @@ impl Stage for Filter {
     fn idle(&self, packets: u64) -> Option<String> {
         (self.counts.default == packets).then(|| match self.rules {
             0 => "`rules` is empty".to_owned(),
-            rules => format!("`rules` has {rules}, none of which matches a packet"),
+            rules => format!("`rules` has {rules}, but none matches any packet"),
         })
     }
 }
@@ -210,11 +211,11 @@ fn be128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Whether a later fragment of TCP starts at the ninth byte of its packet.
+/// Whether a packet is a later TCP fragment that starts at the ninth byte of the original payload.
 fn is_at_offset_1(frame: &[u8], layers: &Layers) -> bool {
     let offset = match layers.ip_version {
         4 => array::<20>(frame, layers.l3.into()).map(|h| be16(h, 6) & 0x1fff),
-        // A later fragment's data follow its fragment header.
+        // The data of a later fragment directly follow its fragment header.
         _ => array::<8>(frame, usize::from(layers.l4).saturating_sub(8)).map(|h| be16(h, 2) >> 3),
     };
     layers.protocol == protocol::TCP && offset == Some(1)

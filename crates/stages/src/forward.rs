@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `forward`: what a router does to a packet that it passes on.
+//! `forward`: what a router does to a packet that it forwards.
 //!
 //! IPv4 (RFC 1812): the TTL is decremented and the checksum updated incrementally (5.3.1, RFC
 //! 1624); addresses that must not be forwarded are dropped (5.3.7; link-local: RFC 3927, 2.7). IPv6
-//! (RFC 8200, section 3; RFC 4291, 2.5): the same for the hop limit. The route with the longest
-//! matching prefix determines the next hop; the Ethernet addresses are rewritten, VLAN tags stay.
+//! (RFC 8200, section 3; RFC 4291, 2.5): the hop limit is treated likewise. The route with the
+//! longest matching prefix determines the next hop; the Ethernet addresses are rewritten; VLAN tags
+//! are kept.
 //!
-//! Leaves out: ARP and neighbour discovery, multicast, ICMP errors (time exceeded, unreachable),
-//! options that want something of a router, source address validation beyond martians, fragmenting.
+//! Not supported: ARP and neighbour discovery, multicast, ICMP errors (time exceeded, unreachable),
+//! options that require processing by a router, source address validation beyond martians,
+//! fragmentation.
 
 use crate::headers::{array_mut, be16, be32};
 use crate::params::{Mac, Prefix, Reader, fail};
@@ -19,10 +21,10 @@ use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
     TtlExpired = "ttl_expired",
-    /// An address that must not appear between networks.
+    /// An address that must not be forwarded between networks.
     Martian = "martian",
     /// Multicast or broadcast, which this stage does not forward.
     NotUnicast = "not_unicast",
@@ -32,7 +34,8 @@ causes! {
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "forward",
-        help: "Route: TTL or hop limit less one, martians dropped, Ethernet addresses rewritten.",
+        help: "Route packets: decrement TTL or hop limit, drop martians, rewrite Ethernet \
+               addresses.",
         params: &[
             ParamSpec {
                 name: "source_mac",
@@ -65,14 +68,14 @@ struct Forward {
     v4: Routes<u32>,
     v6: Routes<u128>,
     hops: Vec<NextHop>,
-    /// Whether the first next hop is that of the default route.
+    /// Whether the first next hop belongs to the default route.
     has_default: bool,
 }
 
 struct NextHop {
-    /// Destination and source address of the frames to it.
+    /// Destination and source MAC addresses of frames sent to this next hop.
     addresses: [u8; 12],
-    /// Packets sent to it.
+    /// Packets sent to this next hop.
     sent: u64,
 }
 

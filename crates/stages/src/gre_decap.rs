@@ -3,10 +3,11 @@
 //!
 //! RFC 2784, with the key of RFC 2890; a sequence number is skipped, not checked. The inner packet
 //! gets the Ethernet header of the outer one and is parsed like any other. An outer "congestion
-//! experienced" is carried over to the inner ECN field (RFC 6040, 4.2). Whatever is not GRE over
-//! IPv4 to `local` passes untouched.
+//! experienced" mark is carried over to the inner ECN field (RFC 6040, 4.2). Packets other than GRE
+//! over IPv4 to `local` pass unchanged.
 //!
-//! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
+//! Not supported: reassembly of outer fragments (which are dropped), routing (RFC 1701), payloads
+//! other than IP.
 
 use crate::headers::{
     self, ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
@@ -21,7 +22,7 @@ use linerate_stage_api::{Fragment, Layers, Packet};
 use std::net::Ipv4Addr;
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
     /// The outer packet is a fragment.
     Fragment = "fragment",
@@ -29,16 +30,16 @@ causes! {
     UnknownPeer = "unknown_peer",
     /// The GRE header or the inner headers are truncated.
     CutHeader = "cut_header",
-    /// Flags that must be zero, or another version of GRE.
+    /// A flag is set that must be zero, or the GRE version is not supported.
     BadFlags = "bad_flags",
     BadChecksum = "bad_checksum",
     BadKey = "bad_key",
     /// The payload is neither IPv4 nor IPv6.
     BadProtocol = "bad_protocol",
-    /// The inner header is inconsistent, alone or with the outer one.
+    /// The inner header is inconsistent, in itself or with the outer one.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
-    /// Congestion was experienced on the tunnel, and the inner packet cannot signal it.
+    /// Congestion was experienced in the tunnel, and the inner packet cannot signal it.
     Congestion = "congestion",
 }
 
@@ -116,20 +117,20 @@ impl Stage for Decap {
 
     fn idle(&self, packets: u64) -> Option<String> {
         let local = Ipv4Addr::from(self.local);
-        (self.untouched == packets).then(|| format!("none is GRE to `local` = {local}"))
+        (self.untouched == packets).then(|| format!("none is a GRE packet to `local` = {local}"))
     }
 }
 
-/// Flags of the first byte of a GRE header (RFC 2784, RFC 2890).
+/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890).
 const CHECKSUM_PRESENT: u8 = 0x80;
 const KEY_PRESENT: u8 = 0x20;
 const SEQUENCE_PRESENT: u8 = 0x10;
-/// Routing, strict source route, and the upper bits of the recursion control of RFC 1701: bits 1,
-/// 4 and 5, which must be zero.
+/// Routing, strict source route, and the upper bit of the recursion control field in RFC 1701: bits
+/// 1, 4 and 5, which must be zero.
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {
-    /// The outer header of a packet from the tunnel; `None` for any other.
+    /// The outer header of a packet from the tunnel; `None` for any other packet.
     #[inline]
     fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
         let layers = packet.meta().layers;
@@ -217,7 +218,8 @@ fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), 
     const CAPABLE_0: u8 = 0b10;
     const EXPERIENCED: u8 = 0b11;
     let start: &mut [u8; 12] = array_mut(frame, layers.l3.into()).ok_or(Cause::Unparsed)?;
-    // The two bits are the last of the TOS byte; in IPv6 the flow label's first four follow them.
+    // The two ECN bits are the last ones of the TOS byte; in IPv6, the first four bits of the flow
+    // label follow them.
     let shift = if layers.ip_version == 4 { 0 } else { 4 };
     let inner = start[1] >> shift & 0b11;
     let new = match (inner, outer) {

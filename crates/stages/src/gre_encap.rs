@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gre_encap`, `gre_encap_sequenced`: put IP packets into a GRE tunnel over IPv4.
+//! `gre_encap`, `gre_encap_sequenced`: encapsulate IP packets in a GRE tunnel over IPv4.
 //!
 //! RFC 2784, with the key and the sequence number of RFC 2890. The outer header has DF set and
-//! identification 0, as an atomic datagram may (RFC 6864, 4.1); TTL 64; the inner TOS or traffic
-//! class, DSCP (RFC 2983, uniform) and ECN (RFC 6040, normal mode) alike. The Ethernet header,
-//! VLAN tags included, moves in front of the outer header; link-layer padding is cut off.
+//! identification 0, as allowed for an atomic datagram (RFC 6864, 4.1), and TTL 64. It takes both
+//! DSCP (RFC 2983, uniform) and ECN (RFC 6040, normal mode) from the inner TOS or traffic class.
+//! The Ethernet header, including VLAN tags, is moved in front of the outer header; link-layer
+//! padding is removed.
 //!
-//! They are separate kinds because a sequence number is global state of the tunnel, which rules out
+//! They are separate kinds because the sequence number is global tunnel state, which rules out
 //! replication.
 //!
-//! Leaves out: fragmenting (a packet too long for `mtu` is dropped, DF or not), the GRE checksum,
-//! ICMP "packet too big", IPv6 outside.
+//! Not supported: fragmentation (a packet too long for `mtu` is dropped, whether DF is set or not),
+//! the GRE checksum, ICMP "packet too big", an outer IPv6 header.
 
 use crate::headers::{ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
@@ -22,7 +23,7 @@ use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 use linerate_stage_api::{Fragment, Layers, Packet};
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
     /// The outer packet would be longer than `mtu`.
     TooBig = "too_big",
@@ -94,7 +95,7 @@ struct Encap {
     /// Bytes of `template` in use.
     outer_bytes: usize,
     mtu: usize,
-    /// The next number, in a sequenced tunnel; the first is 0 (RFC 2890, 2.2).
+    /// The next sequence number, if the tunnel is sequenced; the first is 0 (RFC 2890, 2.2).
     sequence: Option<u32>,
 }
 
@@ -174,14 +175,14 @@ impl Encap {
     }
 }
 
-/// TOS or traffic class of a packet, and the protocol type that GRE gives it.
+/// TOS or traffic class of a packet, and its GRE protocol type.
 #[inline]
 fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
     let l3 = usize::from(layers.l3);
     let start: &[u8; 2] = array(frame, l3).filter(|_| l3 >= ETHERNET_BYTES)?;
     match layers.ip_version {
         4 => Some((start[1], ETHERTYPE_IPV4)),
-        // Four bits of version, then the traffic class.
+        // The traffic class follows the four-bit version.
         6 => Some(((be16(start, 0) >> 4) as u8, ETHERTYPE_IPV6)),
         _ => None,
     }

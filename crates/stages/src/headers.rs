@@ -26,12 +26,12 @@ pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_CUSTOMER_TAG: u16 = 0x8100;
 const ETHERTYPE_SERVICE_TAG: u16 = 0x88a8;
 
-/// Ethernet header without tags: destination, source, type.
+/// Ethernet header length without tags: destination, source, type.
 pub(crate) const ETHERNET_BYTES: usize = 14;
 const MAX_TAGS: usize = 2;
 
-/// Longest chain of extension headers followed. RFC 8200 defines six kinds, one of which may occur
-/// twice; RFC 9099 advises dropping chains that are too long to inspect.
+/// Maximum length of a chain of extension headers that is followed. RFC 8200 defines six kinds, one
+/// of which may occur twice; RFC 9099 advises dropping chains that are too long to inspect.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 
 /// Reasons why the headers of a frame could not be found.
@@ -48,7 +48,7 @@ pub(crate) enum Fault {
     ExtensionChain,
 }
 
-/// The names of the faults, in order: the drop causes of a stage that walks headers.
+/// The names of the faults, in order; they are the drop causes of a stage that walks headers.
 pub(crate) const FAULT_NAMES: [&str; 4] = ["not_ip", "cut_header", "bad_header", "ext_chain"];
 
 impl Fault {
@@ -58,25 +58,25 @@ impl Fault {
     }
 }
 
-/// The 16-bit number at `at`, which must be within `bytes`.
+/// The 16-bit big-endian number at offset `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32-bit number at `at`, which must be within `bytes`.
+/// The 32-bit big-endian number at offset `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The first `N` bytes at `at`, if the frame has them.
+/// The `N` bytes from offset `at`, if there are that many.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// The first `N` bytes at `at`, if the frame has them.
+/// The `N` bytes from offset `at`, if there are that many.
 #[inline]
 pub(crate) fn array_mut<const N: usize>(bytes: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
     bytes.get_mut(at..)?.first_chunk_mut()
@@ -109,7 +109,7 @@ pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
     }
 }
 
-/// Finds the headers behind an IPv4 header at `l3`.
+/// Finds the headers that follow an IPv4 header at `l3`.
 #[inline]
 pub(crate) fn walk_v4(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 20] = array(frame, l3).ok_or(Fault::CutHeader)?;
@@ -131,11 +131,11 @@ fn fragment(has_offset: bool, more: bool) -> Fragment {
     }
 }
 
-/// Finds the headers behind an IPv6 header at `l3`.
+/// Finds the headers that follow an IPv6 header at `l3`.
 ///
 /// A fragment header with offset 0 and no more fragments does not make the packet a fragment (RFC
-/// 6946). The first fragment must contain the whole chain (RFC 7112). Bytes after the header of a
-/// later fragment are data and not examined.
+/// 6946). The first fragment must contain the whole chain (RFC 7112). In a later fragment, the
+/// bytes after the fragment header are data and are not examined.
 fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 40] = array(frame, l3).ok_or(Fault::CutHeader)?;
     let end = l3 + 40 + usize::from(be16(header, 4));
@@ -174,8 +174,9 @@ fn is_extension(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
-/// Length of an extension header from its length field: units of 8 bytes beyond the first 8; of 4
-/// bytes beyond the first 8 for AH (RFC 4302, 2.2); fixed for the fragment header.
+/// Length of an extension header from its length field, which counts units of 8 bytes beyond the
+/// first 8, or for AH units of 4 bytes beyond the first 8 (RFC 4302, 2.2); the fragment header has
+/// a fixed length.
 fn extension_bytes(kind: u8, length: u8) -> usize {
     match kind {
         protocol::FRAGMENT => 8,
@@ -224,8 +225,9 @@ fn finish(
     Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
-/// Whether `payload` contains the complete transport header. A first fragment that truncates it is
-/// rejected like any other packet (RFC 1858, RFC 7112): filters could not match it.
+/// Whether `payload` contains the complete transport header. A first fragment that truncates the
+/// header is rejected, as any other packet would be (RFC 1858, RFC 7112), because filters could not
+/// match it.
 #[inline]
 fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(), Fault> {
     match protocol {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages of a packet path, as an edge router needs them, and some of known cost for
+//! The stages of a packet path that an edge router needs, and some with a known cost for
 //! experiments.
 //!
-//! [`KINDS`] is the table; each row is in a separate file, with the RFCs it follows and its
-//! limitations. No stage allocates per packet, none panics on any input (except `fault`, whose
-//! purpose it is), and none has a clock or timers. No stage originates packets: where a router
-//! would answer with ICMP, the packet is dropped with a cause.
+//! [`KINDS`] is the table of kinds; each kind is in a separate file, which names the RFCs it
+//! follows and its limitations. No stage allocates per packet, none panics on any input (except
+//! `fault`, whose purpose that is), and none has a clock or timers. No stage originates packets:
+//! where a router would answer with ICMP, the packet is dropped with a cause.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ mod work;
 use linerate_stage_api::spec::StageSpec;
 use linerate_stage_api::{Extension, StageKind};
 
-/// Every kind of stage, in the order in which a path would use them.
+/// Every kind of stage, in the order in which a path would use it.
 pub static KINDS: &[StageKind] = &[
     parse::KIND,
     verify::KIND,
@@ -43,10 +43,10 @@ pub static KINDS: &[StageKind] = &[
     fault::KIND,
 ];
 
-/// The rows of this crate in the program's table of kinds.
+/// This crate's entries in the program's table of kinds.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[] };
 
-/// The specifications of all kinds, for the checker of a path.
+/// The specifications of all kinds, for the path checker.
 pub fn specs() -> Vec<StageSpec> {
     KINDS.iter().map(|kind| kind.spec).collect()
 }

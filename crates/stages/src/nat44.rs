@@ -4,25 +4,26 @@
 //! ## Behaviour, in the words of RFC 4787, 5382 and 5508
 //! - Endpoint-independent mapping: an inside address and port get one outside address and port,
 //!   whatever the destination.
-//! - Endpoint-independent filtering: any host may send to a mapped port. The same for TCP; no TCP
-//!   state is kept.
-//! - Paired pooling: all ports of an inside address go to the same outside address.
-//! - Neither port preservation nor parity; outside ports are 1024 to 65535.
+//! - Endpoint-independent filtering: any host may send to a mapped port. This also applies to TCP;
+//!   no TCP state is kept.
+//! - Paired pooling: all ports of an inside address map to the same outside address.
+//! - No port preservation or parity; outside ports are 1024 to 65535.
 //! - No timers: a mapping lives until its port is needed. When the ports of its group (below) are
-//!   used up, the mapping idle longest from inside is evicted (`full = "evict"`) or the new one is
-//!   rejected (`full = "drop"`).
-//! - No hairpinning: packets from inside to the pool are dropped with a cause.
-//! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; "unreachable",
-//!   "time exceeded" and "parameter problem" are translated outside and in the packet they quote,
-//!   whose transport checksum is not checked (RFC 5508, REQ-3).
-//! - Fragments from inside are all translated, in any order: a later one needs no port, since the
-//!   outside address follows from the inside one. Fragments to the pool would need reassembly and
-//!   are dropped, against REQ-14 of RFC 4787.
+//!   used up, the mapping that has gone unused from inside for the longest time is evicted (`full =
+//!   "evict"`) or the new one is rejected (`full = "drop"`).
+//! - No hairpinning: packets from inside addresses to the pool are dropped with a cause.
+//! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; in "unreachable",
+//!   "time exceeded" and "parameter problem" messages, both the outer packet and the packet they
+//!   quote are translated; the transport checksum of the quoted packet is not checked (RFC 5508,
+//!   REQ-3).
+//! - Fragments from inside are all translated, in any order: a later fragment needs no port, since
+//!   the inside address determines the outside one. Fragments addressed to the pool would need
+//!   reassembly and are dropped, contrary to REQ-14 of RFC 4787.
 //! - Checksums are updated incrementally, so a wrong one stays wrong. A UDP checksum of zero stays
 //!   zero; one that comes out as zero is sent as 0xffff (RFC 768).
 //!
-//! ## Replicas without locks
-//! Each packet to be translated belongs to a bucket, and a bucket to one replica:
+//! ## Replicas without locks Each packet to be translated belongs to one bucket, and each bucket to
+//! one replica:
 //!
 //! ```text
 //! from inside:   hash(inside address)               an ICMP error: of the inside address it quotes
@@ -31,11 +32,11 @@
 //!
 //! An inside address in bucket b gets only ports p with p mod BUCKETS = b, so return traffic
 //! reaches the replica that has the mapping. Ports are allocated by bucket, outside address and
-//! protocol (a group), in an order that depends on no packet outside the group. The output is
-//! therefore the same, byte by byte, for any distribution of buckets over replicas.
+//! protocol (a group), in an order that does not depend on any packet outside the group. The output
+//! is therefore identical, byte for byte, for any distribution of buckets over replicas.
 //!
-//! A packet that the source sorted into another bucket than its addresses ask for here, say because
-//! a stage before rewrote them, is dropped as `misdirected`.
+//! If the source put a packet into a bucket other than the one its addresses call for here, for
+//! example because an earlier stage rewrote them, it is dropped as `misdirected`.
 
 mod table;
 mod way;
@@ -53,9 +54,9 @@ use table::{Endpoint, Outbound, Table};
 use way::{Group, Refusal, Transport, Way};
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
-    /// Addressed to the pool, at an unmapped port.
+    /// Addressed to an unmapped port of the pool.
     NoMapping = "no_mapping",
     /// No outside port is free, and none may be evicted.
     NoPorts = "no_ports",
@@ -65,7 +66,7 @@ causes! {
     Hairpin = "hairpin",
     /// A protocol, ICMP type or quoted packet that NAPT cannot translate.
     NotTranslatable = "not_translatable",
-    /// The source put the packet into another bucket.
+    /// The source put the packet into the wrong bucket.
     Misdirected = "misdirected",
 }
 
@@ -89,7 +90,7 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "inside",
                 kind: ParamKind::Text,
                 default: Default::Required,
-                help: "Prefix of the addresses to hide.",
+                help: "Prefix of the inside addresses to translate.",
             },
             ParamSpec {
                 name: "outside",
@@ -120,7 +121,7 @@ pub(crate) const KIND: StageKind = StageKind {
     steer: |params| Ok(Some(Arc::new(Realm::new(Reader(params))?))),
 };
 
-/// The prefixes inside, and their addresses outside.
+/// The inside prefix, and the pool of outside addresses.
 #[derive(Clone, Copy, Debug)]
 struct Realm {
     inside: Prefix4,
@@ -160,7 +161,7 @@ impl Steer for Realm {
 
 struct Nat44 {
     realm: Realm,
-    /// `inside` and `outside` of the path file.
+    /// `inside` and `outside` as given in the path file.
     prefixes: [String; 2],
     table: Table,
     evict: bool,
@@ -198,8 +199,8 @@ impl Stage for Nat44 {
         let [inside, outside] = &self.prefixes;
         (self.counts.untouched == packets).then(|| {
             format!(
-                "`inside` = {inside} matches none of their source addresses, `outside` = \
-                 {outside} none of their destinations"
+                "`inside` = {inside} matches none of their source addresses, and `outside` = \
+                 {outside} none of their destination addresses"
             )
         })
     }
@@ -247,7 +248,7 @@ impl Nat44 {
         }
     }
 
-    /// `inside` is absent in a later fragment.
+    /// Translates an outbound packet; `inside` is `None` for a later fragment.
     #[inline]
     fn outbound(
         &mut self,
@@ -263,7 +264,7 @@ impl Nat44 {
             (Some(inside), None) => Some((group.transport, self.map(group, inside)?)),
             (Some(inside), Some(quoted)) => {
                 let port = self.table.find(group, inside).ok_or(Cause::NoMapping)?;
-                // The quoted packet came in: its destination was this mapping.
+                // The quoted packet was inbound: its destination was this mapping.
                 let port = Some((group.transport, port));
                 rewrite_quote(frame, layers, quoted, Side::Destination, outside, port)?;
                 None
@@ -273,7 +274,7 @@ impl Nat44 {
         rewrite(frame, l3, l4, Side::Source, outside, port).ok_or(Cause::Unparsed)
     }
 
-    /// The outside port of an inside endpoint, allocated if it has none.
+    /// Returns the outside port of an inside endpoint; allocates one if it has none.
     #[inline]
     fn map(&mut self, group: Group, inside: Endpoint) -> Result<u16, Cause> {
         match self.table.map(group, inside, self.evict) {
@@ -301,14 +302,14 @@ fn inbound(
     quoted: Option<u16>,
 ) -> Result<(), Cause> {
     if let Some(quoted) = quoted {
-        // The quoted packet went out: its source was this mapping.
+        // The quoted packet was outbound: its source was this mapping.
         rewrite_quote(frame, layers, quoted, Side::Source, inside, port.take())?;
     }
     let (l3, l4) = (layers.l3.into(), layers.l4.into());
     rewrite(frame, l3, l4, Side::Destination, inside, port).ok_or(Cause::Unparsed)
 }
 
-/// Source or destination endpoint of a packet.
+/// Source or destination side of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Source,
@@ -322,14 +323,15 @@ impl Side {
     }
 }
 
-/// A port or identifier to write, on the side of the address.
+/// A port or identifier to write, on the same side as the address.
 type NewPort = Option<(Transport, u16)>;
 
 /// Writes an address, and a port if there is one, and updates the checksums that cover them. A
-/// transport checksum that the packet does not hold is skipped. `None` if the packet is too short
-/// for the rest.
+/// transport checksum that the packet does not contain is skipped. Returns `None` if the packet is
+/// too short for the other fields.
 ///
-/// The address of a TCP or UDP fragment without ports is covered by the checksum in the first one.
+/// The addresses of a TCP or UDP fragment without ports are covered by the checksum in the first
+/// fragment.
 #[inline]
 fn rewrite(
     packet: &mut [u8],
@@ -391,7 +393,7 @@ fn rewrite_quote(
         // RFC 5508, REQ-3 a.
         return Err(Cause::NotTranslatable);
     }
-    // The longest header, and the transport header up to the checksum of TCP.
+    // The IP header, and at most 20 bytes of the transport header, which include the TCP checksum.
     let touched = quote.len().min(header_bytes + 20);
     let before = checksum::header(&quote[..touched], Sum::ZERO).fold();
     rewrite(quote, 0, header_bytes, side, address, port).ok_or(Cause::Unparsed)?;
@@ -403,13 +405,13 @@ fn rewrite_quote(
     Ok(())
 }
 
-/// Whether an ICMP type is a query, and not the answer to one, that carries an identifier: echo and
-/// timestamp (RFC 792).
+/// Whether an ICMP type is a query (not a reply) that carries an identifier: echo and timestamp
+/// (RFC 792).
 fn is_query(icmp_type: u8) -> bool {
     matches!(icmp_type, 8 | 13)
 }
 
-/// Whether an ICMP type answers a query that carries an identifier.
+/// Whether an ICMP type is the reply to a query that carries an identifier.
 fn is_reply(icmp_type: u8) -> bool {
     matches!(icmp_type, 0 | 14)
 }
@@ -430,7 +432,8 @@ impl Transport {
         }
     }
 
-    /// Offset of the port in the transport header; of the identifier, which has no side, in ICMP.
+    /// Offset of the port in the transport header; for ICMP, offset of the identifier, which is the
+    /// same on either side.
     fn port_at(self, side: Side) -> usize {
         match (self, side) {
             (Self::Icmp, _) => 4,

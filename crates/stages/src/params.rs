@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Address prefixes as parameters, in addition to those every stage reads.
+//! Address prefixes as parameters, in addition to the parameter types that every stage can read.
 
 pub(crate) use linerate_stage_api::params::{Address4, Mac, Reader, fail};
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Addresses that share their first bits.
+/// An IPv4 or IPv6 prefix: addresses that share their first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     V4(Prefix4),
     V6(Prefix6),
 }
 
-/// IPv4 addresses that share their first bits. Bits outside `mask` are 0 in `address`.
+/// An IPv4 prefix. Bits of `address` outside `mask` are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix4 {
     pub(crate) address: u32,
     pub(crate) mask: u32,
 }
 
-/// IPv6 addresses that share their first bits. Bits outside `mask` are 0 in `address`.
+/// An IPv6 prefix. Bits of `address` outside `mask` are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix6 {
     pub(crate) address: u128,
@@ -93,7 +93,7 @@ impl FromStr for Prefix4 {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse()? {
             Prefix::V4(prefix) => Ok(prefix),
-            Prefix::V6(_) => Err(format!("\"{text}\" is IPv6; an IPv4 prefix is needed here")),
+            Prefix::V6(_) => Err(format!("\"{text}\" is an IPv6 prefix; expected an IPv4 prefix")),
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `parse`: finds the headers, so that later stages need not.
+//! `parse`: finds the headers, so that later stages do not have to.
 //!
-//! `headers.rs` defines what it accepts and does not handle. It does not modify the frame; bytes
-//! after the IP packet (link-layer padding) stay.
+//! See `headers.rs` for what is accepted and what is not handled. The frame is not modified; bytes
+//! after the IP packet (link-layer padding) are kept.
 
 use crate::headers::{self, FAULT_NAMES};
 use linerate_stage_api::spec::{StageSpec, State};
@@ -11,7 +11,7 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKind, Verdict};
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "parse",
-        help: "Find the headers: Ethernet, VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
+        help: "Parse the headers: Ethernet, VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
         params: &[],
         needs_headers: false,
         state: State::None,

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Longest-prefix match.
 //!
-//! Prefixes nest or are disjoint, so they cut the line of addresses into intervals in which the
-//! longest match does not change. A lookup is one binary search over the starts of the intervals,
-//! of which n prefixes make at most 2n + 1: small, no worse for IPv6, and exact. For full Internet
-//! tables a trie would touch less memory; an edge router's few routes fit in the first cache.
+//! Prefixes nest or are disjoint, so they split the address space into intervals in which the
+//! longest match does not change. A lookup is a binary search over the interval starts, of which
+//! there are at most 2n + 1 for n prefixes: small, no worse for IPv6, and exact. For full Internet
+//! tables a trie would touch less memory; an edge router's few routes fit in L1.
 
 /// Next hops by destination.
 pub(crate) struct Routes<A> {
-    /// First address of each interval, ascending; the first is the lowest address there is.
+    /// First address of each interval, in ascending order, starting with the lowest possible
+    /// address.
     starts: Vec<A>,
-    /// The route of the interval at the same index of `starts`.
+    /// Next hop of the interval at the same index in `starts`.
     hops: Vec<Option<u16>>,
 }
 
-/// Addresses from `first` to `last`, which form a prefix, and their next hop.
+/// A route: the addresses from `first` to `last`, which form a prefix, and their next hop.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<A> {
     pub(crate) first: A,
@@ -23,16 +24,16 @@ pub(crate) struct Route<A> {
 }
 
 impl<A: Copy + Ord + Default> Routes<A> {
-    /// Compiles routes. `after` gives the next address up, or `None` past the last. Of two routes
-    /// with the same prefix the later one holds.
+    /// Compiles routes. `after` returns the next higher address, or `None` after the last one. If
+    /// two routes have the same prefix, the later one wins.
     pub(crate) fn new(routes: &[Route<A>], after: impl Fn(A) -> Option<A>) -> Self {
         let mut starts = vec![A::default()];
         starts.extend(routes.iter().map(|r| r.first));
         starts.extend(routes.iter().filter_map(|r| after(r.last)));
         starts.sort_unstable();
         starts.dedup();
-        // The longest prefix that holds an address is the one that starts last; of those that
-        // start together, the one that ends first.
+        // The longest prefix that contains an address is the one that starts last or, among those
+        // with the same start, the one that ends first.
         let longest = |start: &A| {
             let holding = routes.iter().filter(|r| (r.first..=r.last).contains(start));
             holding.max_by_key(|r| (r.first, std::cmp::Reverse(r.last))).map(|r| r.hop)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `verify`: drops packets whose checksums are wrong.
 //!
-//! IPv4 header (RFC 1812, 5.2.2); TCP (RFC 9293, 3.1), UDP (RFC 768), ICMP (RFC 792), ICMPv6
-//! (RFC 4443, 2.3). A UDP checksum of zero means none over IPv4 and is rejected over IPv6 (RFC
+//! IPv4 header (RFC 1812, 5.2.2); TCP (RFC 9293, 3.1), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC
+//! 4443, 2.3). A UDP checksum of zero means no checksum over IPv4 and is rejected over IPv6 (RFC
 //! 8200, 8.1; without the exception of RFC 6935 for tunnels). Counted, not checked: the transport
-//! checksum of fragments, which needs the whole packet, and of IPv6 packets whose routing header
-//! contains the final destination, which the pseudo-header would need.
+//! checksum of fragments, which needs the whole packet, and that of IPv6 packets whose final
+//! destination, which the pseudo-header needs, is in the routing header.
 //!
-//! Leaves out: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
+//! Not supported: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
 
 use crate::headers::{array, be16, is_en_route_v6, protocol};
 use crate::params::Reader;
@@ -18,7 +18,7 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKernels, StageKind};
 use linerate_stage_api::{Fragment, Layers};
 
 causes! {
-    /// The packet has not passed a `parse`.
+    /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
     BadL3Checksum = "bad_l3_checksum",
     BadL4Checksum = "bad_l4_checksum",
@@ -49,14 +49,14 @@ struct Verify {
     counts: Counts,
 }
 
-/// Packets let through without a check of their transport checksum, by reason.
+/// Packets that passed without a check of their transport checksum, by reason.
 #[derive(Default)]
 struct Counts {
     fragments: u64,
     no_udp_checksum: u64,
     en_route: u64,
     other_protocol: u64,
-    /// IPv6, which has no header checksum, with `l4 = false`.
+    /// IPv6 packets with `l4 = false`: IPv6 has no header checksum.
     v6: u64,
 }
 
@@ -150,8 +150,8 @@ impl Verify {
         intact(kernels.checksum(segment, pseudo))
     }
 
-    /// The bytes a transport checksum covers in addition to the pseudo-header; `None` if there is
-    /// no checksum.
+    /// The bytes that the transport checksum covers in addition to the pseudo-header; `None` if
+    /// there is no checksum to verify.
     #[inline]
     fn covered<'f>(&mut self, frame: &'f [u8], layers: &Layers) -> Result<Option<&'f [u8]>, Cause> {
         if layers.fragment != Fragment::Whole {

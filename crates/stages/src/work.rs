@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `work`: computes for a known number of core cycles per packet and touches no memory.
+//! `work`: computes for a known number of core cycles per packet without touching memory.
 //!
 //! The operations form one dependent chain of alternating additions and exclusive-ors, each of
-//! which takes one cycle on every common processor. A chain of additions alone would be compiled to
-//! one multiplication.
+//! which takes one cycle on every common processor. The compiler would turn a chain of additions
+//! alone into one multiplication.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -30,13 +30,13 @@ pub(crate) const KIND: StageKind = StageKind::new(
 
 struct Work {
     adds: u32,
-    /// End of the chain so far: the next packet's work waits for this one's.
+    /// Current end of the chain: the work for each packet depends on that for the previous one.
     value: u64,
 }
 
 impl Stage for Work {
     fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
-        // Unknown to the compiler, so that it cannot compute ahead.
+        // Hidden from the compiler, so that it cannot precompute the result.
         let operand = black_box(0x9e37_79b9_7f4a_7c15_u64);
         for _ in 0..burst.len() {
             let mut value = self.value;

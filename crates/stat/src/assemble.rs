@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs turned into figures: counts, counts per unit of work, metrics, times.
+//! Turns runs into figures: counts, counts per unit of work, metrics, times.
 //!
-//! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
-//! several runs is the median of theirs, with the interval of the median, which needs six runs.
+//! A value from one run has the interval that scaling gives it, or none if nothing was scaled. A
+//! value from several runs is their median, with the interval of the median, which needs six runs.
 
 use crate::measured::Measured;
 use crate::requested::{Requested, RequestedMetric};
@@ -22,7 +22,7 @@ use std::ffi::OsString;
 
 const CLOCK: &str = "monotonic clock";
 
-/// Reason for a command that ran into its time limit.
+/// Reason why there is no value if the command ran into its time limit.
 const UNTIL_ITS_END: &str =
     "counting stopped before the command exited, and the kernel reports only its total time";
 
@@ -30,7 +30,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A figure of an estimate whose interval may be a point: then there is none.
+/// A figure for an estimate; if the interval is a single point, the figure has no interval.
 fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure {
     match estimate.low == estimate.high {
         true => Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, tier, method) },
@@ -44,11 +44,11 @@ pub(crate) struct Runs<'a> {
     pub(crate) asked: &'a Requested,
     /// At least one.
     pub(crate) runs: &'a [Run],
-    /// The run that a signal interrupted, after these.
+    /// The run after these, if a signal interrupted it.
     pub(crate) cut_short: Option<&'a Run>,
 }
 
-/// The report, before any comparison.
+/// The report, without any comparison with a baseline.
 pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
     let (request, last, ground) = (runs.request, runs.last(), &measured.ground);
     let ended = runs.ended();
@@ -79,7 +79,7 @@ pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
     }
 }
 
-/// The environment of a command, which is this program's.
+/// Size of the command's environment, which is that of this program.
 fn environment(what: &What) -> Option<Environment> {
     if !matches!(what, What::Command { .. }) {
         return None;
@@ -101,7 +101,7 @@ fn target(what: &What) -> StatTarget {
 }
 
 impl<'a> Runs<'a> {
-    /// Times of a request.
+    /// Combines a request with the runs measured for it.
     pub(crate) fn new(request: &'a Request, measured: &'a Measured) -> Self {
         let Measured { asked, runs, cut_short, .. } = measured;
         Self { request, asked, runs, cut_short: cut_short.as_ref() }
@@ -114,14 +114,14 @@ impl Runs<'_> {
         self.runs.last().expect("there is a run")
     }
 
-    /// Exit of the command: that of the first failed run, else of the last run.
+    /// Exit status of the command: that of the first failed run, else of the last run.
     pub(crate) fn ended(&self) -> Option<Ended> {
         let all = self.runs.iter().chain(self.cut_short);
         let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
         ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
     }
 
-    /// Method of a value of `counted` runs.
+    /// Description of the method for a value from `counted` runs.
     fn method(&self, counted: usize) -> String {
         match self.runs.len() {
             1 => COUNTED.to_owned(),
@@ -130,7 +130,7 @@ impl Runs<'_> {
         }
     }
 
-    /// One value of several runs. Simulated values that are all equal are exact.
+    /// Combines the values of several runs into one. Simulated values that are all equal are exact.
     fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         match (estimates, tier) {
@@ -197,7 +197,7 @@ impl Runs<'_> {
     /// The most recent reason why an event was not counted.
     fn reason(&self, place: usize) -> &str {
         let refusal = self.runs.iter().rev().find_map(|run| run.refusals[place].as_ref());
-        refusal.map_or("it was never on a counter", |refusal| refusal.sentence.as_str())
+        refusal.map_or("it was never scheduled on a counter", |refusal| refusal.sentence.as_str())
     }
 
     /// A value derived from the events.
@@ -343,7 +343,7 @@ impl Runs<'_> {
 
     fn why_no_times(&self) -> Option<(Tier, &'static str)> {
         if self.request.tier == Some(Tier::Sim) {
-            return Some((Tier::Sim, "simulation time is not the time of the command"));
+            return Some((Tier::Sim, "the simulator's run time is not that of the command"));
         }
         let is_begun = !matches!(self.last().command, Some(Err(_)));
         (!is_begun).then_some((Tier::Sw, "the command could not be started"))
@@ -359,7 +359,8 @@ impl Runs<'_> {
         }
     }
 
-    /// CPU time divided by elapsed time. Undefined for whole CPUs, for which it is their number.
+    /// CPU time divided by elapsed time. Undefined when counting whole CPUs, for which it would be
+    /// their number.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
         let clock =
@@ -367,7 +368,7 @@ impl Runs<'_> {
                 let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
                 self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
             });
-        // The kernel's times are from fork(2) on, unlike those of events and the time elapsed.
+        // The kernel's CPU times start at fork(2), unlike those of events and the elapsed time.
         let since_fork = |run: &Run| {
             let ended = run.command?.ok().filter(|_| !run.is_time_up && run.since_fork_ns > 0)?;
             Some((ended.user_ns + ended.system_ns) as f64 / run.since_fork_ns as f64)
@@ -376,7 +377,7 @@ impl Runs<'_> {
             (What::Cpus(_), _) => None,
             (_, Some(clock)) => {
                 let used = clock.into_iter().zip(elapsed).map(|(clock, elapsed)| clock / elapsed);
-                Some((used.collect(), "task_clock_ns over elapsed"))
+                Some((used.collect(), "task_clock_ns over elapsed time"))
             }
             _ => {
                 let used: Option<Vec<f64>> = self.runs.iter().map(since_fork).collect();

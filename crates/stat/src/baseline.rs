@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes since an earlier record, with verdicts.
 //!
-//! Every figure in both records is compared. Only *costs* can regress: events, and the elapsed
-//! time. If both records have counts per unit of work, these are the costs instead of the totals,
-//! and the time is one only if both had the same number of units. A cost in only one of the records
-//! is listed without a change. A cost is a regression if it certainly grew by the threshold or
-//! more:
+//! Every figure in both records is compared. Only *costs* can regress: events and the elapsed time.
+//! If both records have counts per unit of work, those are the costs rather than the totals, and
+//! the elapsed time is a cost only if both had the same number of units. A cost in only one of the
+//! records is listed without a change. A cost has regressed if it certainly grew by the threshold
+//! or more:
 //!
 //! ```text
 //! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
@@ -13,18 +13,18 @@
 //!
 //! Simulated counts are exact: both ends equal the count. Any other count without an interval may
 //! vary by more than the threshold between runs, so it gets no verdict, and a warning says how to
-//! get one. Counts of another tier or of other caches get no verdict either. If no cost could be
-//! compared, there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
+//! get one. Counts from another tier or with other caches get no verdict either. If no cost could
+//! be compared, there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
 //! since higher may be better.
 
 use linerate_record::derive::per_unit_name;
 use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Figures, Record, Tier};
 
-/// Tolerance for rounding: exact numbers are divided and multiplied again.
+/// Tolerance for rounding errors, since exact numbers are divided and then multiplied again.
 const ROUNDING: f64 = 1e-12;
 
-/// The kind of counts in the earlier record; `None` if it is not a record of counts.
+/// What the earlier record counted and how; `None` if it is not a record of counts.
 pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     let Body::Stat(report) = &before.body else { return None };
     Some(BaselineOf {
@@ -35,8 +35,8 @@ pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     })
 }
 
-/// Compares `figures`, which belong to `report`, with those of `before`: figures in both, and costs
-/// in either, by name.
+/// Compares `figures`, which belong to `report`, with those of `before` by name: figures in both,
+/// and costs in either.
 pub(crate) fn compare(
     report: &StatReport,
     figures: &Figures,
@@ -71,7 +71,7 @@ pub(crate) fn compare(
     figures.iter().filter_map(change).collect()
 }
 
-/// Whether a cost can be judged.
+/// Whether a cost can be judged; if not, why.
 fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
     let then = then.filter(|then| then.as_number().is_some());
     match (now.as_number(), then) {
@@ -97,7 +97,7 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     ))
 }
 
-/// Figures for which more is worse.
+/// Names of the figures for which more is worse.
 fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
     let old_unit = match &before.body {
@@ -119,8 +119,8 @@ fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) ->
     report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
 }
 
-/// Whether it was simulated, and equal in each run: a median of too few runs has no interval
-/// either, but a confidence.
+/// Whether a figure was simulated and equal in every run. A median of too few runs has no interval
+/// either, but it has a confidence.
 fn is_exact(figure: &Figure) -> bool {
     figure.tier == Tier::Sim && figure.confidence.is_none()
 }
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn an_exact_cost_is_judged_to_the_last_digit() {
-        // 0.1 % more, exactly and barely less; then numbers that no sum of binary fractions gives.
+        // Exactly 0.1 % more, and barely less; then numbers that have no exact binary
+        // representation.
         assert_eq!(verdict(exact(1_000_000.0), exact(1_001_000.0)), Some(true));
         assert_eq!(verdict(exact(1_000_000.0), exact(1_000_999.0)), Some(false));
         assert_eq!(verdict(exact(1_000_000.0), exact(900_000.0)), Some(false));
@@ -219,7 +220,7 @@ mod tests {
     fn intervals_must_be_apart_by_more_than_the_threshold() {
         let before = || spread(1000.0, 990.0, 1010.0);
         assert_eq!(verdict(before(), spread(1030.0, 1012.0, 1050.0)), Some(true));
-        // Apart, but by 0.05 %; overlapping; better.
+        // Apart, but only by 0.05 %; overlapping; better.
         assert_eq!(verdict(before(), spread(1030.0, 1010.5, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(1030.0, 1009.0, 1050.0)), Some(false));
         assert_eq!(verdict(before(), spread(500.0, 490.0, 510.0)), Some(false));
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!(judged, wanted);
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
         assert!(failure(&changes).unwrap().contains("0 of 3 figures are comparable"));
-        // Nothing in common gives no verdict either.
+        // Nor is there a verdict if the records have nothing in common.
         assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());
     }

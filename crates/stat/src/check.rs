@@ -6,7 +6,7 @@ use linerate_doctor::host_facts::HostFacts;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 
-/// Whether everything in a request is valid, separately and in combination.
+/// Checks that everything in a request is valid, individually and in combination.
 pub(crate) fn check(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
     match wrong {
@@ -75,7 +75,7 @@ fn simulated(request: &Request) -> Option<&'static str> {
         .then_some("the simulator counts neither per interval nor per thread")
 }
 
-/// Whether the CPUs exist. If the kernel does not report them, they are assumed to exist.
+/// Checks that the CPUs exist. If the kernel does not report any, they are assumed to exist.
 fn processors(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let What::Cpus(cpus) = &request.what else { return Ok(()) };
     let file = around.root().join("sys/devices/system/cpu/online");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting with the kernel: each run from the start of counting to its end.
+//! Counting through the kernel: each run, from the start of counting to the end.
 //!
-//! A single thread waits for whatever comes first: the end of the target, a signal, the end of a
-//! slice or of an interval, or the next scan for new threads.
+//! A single thread waits for whichever comes first: the end of the target, a signal, the end of a
+//! slice or an interval, or the next scan for new threads.
 
 use crate::measured::{Ground, Measured};
 use crate::requested::RequestedEvent;
@@ -23,7 +23,7 @@ use linerate_record::Tier;
 use linerate_record::stat::{IntervalCounts, ThreadCounts};
 use std::time::Duration;
 
-/// Counts with the kernel, as often as requested.
+/// Counts through the kernel, as often as requested.
 pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured, StatError> {
     let (runs, cut_short) = repeat(runner, |number| {
         let mut run = run(runner, number)?;
@@ -38,7 +38,7 @@ pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured
     Ok(Measured { asked: runner.asked.clone(), runs, cut_short, ground, warnings: Vec::new() })
 }
 
-/// Counts once; `number` is the run's, from 0.
+/// Counts one run; `number` is its index, from 0.
 fn run(runner: &Runner<'_>, number: u32) -> Result<Run, StatError> {
     match &runner.request.what {
         What::Command { argv } => {
@@ -70,7 +70,7 @@ fn options(
     events: &[Event],
     number: u32,
 ) -> Options {
-    // Scaling is by the unit of work if that is always counted, otherwise by time.
+    // Counts are scaled by the unit of work if that is always counted, otherwise by time.
     let unit = runner.asked.unit.and_then(|unit| places[unit]);
     Options {
         user_only: match runner.request.tier {
@@ -115,10 +115,10 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
 /// A run in progress.
 struct Counting<'a> {
     runner: Runner<'a>,
-    /// By requested event: its index in the session.
+    /// For each requested event, its index in the session.
     places: Vec<Option<usize>>,
     session: Session,
-    /// By session event: the reason why it was refused.
+    /// For each session event, the reason why it was refused.
     explained: Vec<Option<Explanation>>,
     threads: Option<Threads<'a>>,
     began_ns: u64,
@@ -157,7 +157,7 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// By requested event: the reason why it is not counted.
+    /// For each requested event, the reason why it is not counted.
     fn refusals(&self) -> Vec<Option<Explanation>> {
         let asked = self.runner.asked.events.iter().zip(&self.places);
         let refusal = asked.map(|(asked, place)| match place {
@@ -185,19 +185,19 @@ impl Counting<'_> {
         sets.map(|set| set.iter().filter_map(|event| self.place(*event)).collect()).collect()
     }
 
-    /// Index of a session event in the list of requested events.
+    /// Index in the list of requested events of a session event.
     fn place(&self, event: usize) -> Option<usize> {
         self.places.iter().position(|place| *place == Some(event))
     }
 
-    /// By requested event: whether only user mode is counted.
+    /// For each requested event, whether only user mode is counted.
     fn is_user_only(&self) -> Vec<bool> {
         let user_only =
             |place: &Option<usize>| place.is_some_and(|place| self.session.is_user_only(place));
         self.places.iter().map(user_only).collect()
     }
 
-    /// By requested event: its evidence tier.
+    /// For each requested event, its evidence tier.
     fn tiers(&self) -> Vec<Tier> {
         let asked = self.runner.asked.events.iter().zip(self.is_user_only());
         asked.map(|(asked, is_user_only)| row::tier(asked, is_user_only)).collect()
@@ -209,7 +209,7 @@ impl Counting<'_> {
         let_go: impl FnOnce() -> Result<Waited, ExecError>,
     ) -> Result<Run, StatError> {
         let turn = self.session.start().map_err(|error| StatError::NoTarget {
-            reason: format!("counting cannot be started: {error}"),
+            reason: format!("cannot start counting: {error}"),
         })?;
         self.began_ns = monotonic_ns();
         self.interval_began_ns = self.began_ns;
@@ -218,7 +218,8 @@ impl Counting<'_> {
             Ok(mut waited) => {
                 self.interrupted = early.is_some();
                 let shall_end = self.runner.handle_early_signal(early, &waited);
-                // Not before: to look for reasons takes longer than to open what is granted.
+                // Not earlier: finding the reasons takes longer than opening the events that are
+                // granted.
                 self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
             }
@@ -256,7 +257,7 @@ impl Counting<'_> {
         Counted { elapsed_ns: end_ns.saturating_sub(self.began_ns), tallies, threads }
     }
 
-    /// Waits until the target ends, or counting should.
+    /// Waits until the target ends, or until counting should end.
     fn follow(&mut self, waited: &mut Waited, turn: Duration) -> Option<Ended> {
         let request = self.runner.request;
         let after = |time: Option<Duration>| {
@@ -297,7 +298,7 @@ impl Counting<'_> {
         }
     }
 
-    /// If counting stops first, terminates the command and waits for it.
+    /// Terminates the command and waits for it if counting stops first.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
         if waited.request_end(TERMINATE) {
             return None;
@@ -315,7 +316,7 @@ impl Counting<'_> {
 
     fn end_interval(&mut self, now_ns: u64) {
         let asked = self.runner.asked;
-        // The end of a command may be seen after that of the interval it fell into.
+        // The end of a command may be noticed only after the end of the interval it falls into.
         let now_ns = now_ns.max(self.interval_began_ns);
         let tallies = Tallies::counted(self.session.lap(), &self.places);
         let seconds = |ns: u64| (ns - self.began_ns) as f64 / 1e9;
@@ -331,8 +332,8 @@ impl Counting<'_> {
     }
 }
 
-/// The first of the moments `due_ns + k * every_ns` after `now_ns`: intervals that could not be
-/// ended in time do not pile up.
+/// The first of the times `due_ns + k * every_ns` after `now_ns`, so that intervals that could not
+/// be ended in time do not pile up.
 fn next(due_ns: u64, every_ns: u64, now_ns: u64) -> u64 {
     let missed = (now_ns - due_ns) / every_ns.max(1);
     due_ns.saturating_add(every_ns.saturating_mul(missed + 1))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting a command, a process or processors from start to end.
+//! Counts events of a command, a process or CPUs from start to end.
 //!
-//! [`Request`] says what to count; [`Request::run`] counts it, on the best tier that works, and
-//! gives the report. The tier `sim` is Valgrind's ([`sim`]). Left out: packing
-//! events onto counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`),
-//! and catching signals (the caller does, with `linerate_linux::signal::catch`).
+//! [`Request`] describes what to count; [`Request::run`] counts it on the best tier that works and
+//! returns the report. The tier `sim` uses Valgrind ([`sim`]). Not here: packing events onto
+//! counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`), and
+//! catching signals (the caller does, with `linerate_linux::signal::catch`).
 
 #![forbid(unsafe_code)]
 
@@ -42,60 +42,60 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Command to count, with options.
+/// What to count, with options.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A command, a process or CPUs.
     pub what: What,
-    /// Names of events. Without these and `sets`, [`DEFAULT_SET`].
+    /// Names of events. If both this and `sets` are empty, [`DEFAULT_SET`] is used.
     pub events: Vec<String>,
-    /// Names of metric sets, whose events are added.
+    /// Names of metric sets, whose events are counted as well.
     pub sets: Vec<String>,
     /// Requested evidence tier of hardware events; `None`: the best of `hw`, `user` and `sw` that
     /// works.
     pub tier: Option<Tier>,
-    /// Interval length, if counts are also kept per interval.
+    /// Interval length, if counts are also reported per interval.
     pub interval: Option<Duration>,
-    /// Number of runs of a command, at least one; its figures are medians over the runs.
+    /// Number of runs of a command, at least one; its figures are medians over all runs.
     pub repeat: u32,
-    /// Unit of work, if counts are also given per unit.
+    /// Unit of work, if counts are also reported per unit.
     pub per: Option<Per>,
-    /// Whether counts are also given per thread.
+    /// Whether counts are also reported per thread.
     pub threads: bool,
-    /// Time limit of counting. A command then gets SIGTERM and is waited for; its work after that
-    /// is counted by the simulator only.
+    /// Time limit for counting. When it is reached, a command gets SIGTERM and is waited for; only
+    /// the simulator counts what it does after that.
     pub at_most: Option<Duration>,
-    /// Nominal length of a slice if event sets are multiplexed.
+    /// Nominal slice length if event sets are multiplexed.
     pub slice: Duration,
-    /// Seed of the order of the slices.
+    /// Random seed for the order of the slices.
     pub seed: u64,
     /// Whether an event that cannot be counted is a failure.
     pub strict: bool,
     /// An earlier record of `linerate stat` to compare with.
     pub baseline: Option<Box<Record>>,
-    /// The growth of a cost beyond which it is a regression: 0.001 is +0.1 %.
+    /// Regression threshold: the relative growth from which a cost has regressed; 0.001 is +0.1 %.
     pub threshold: f64,
     /// Caches to simulate (`sim` only); `None`: this machine's, according to the OS.
     pub caches: Option<Geometry>,
 }
 
-/// The default metric set and its events.
+/// Name of the default metric set.
 pub const DEFAULT_SET: &str = "default";
 
-/// The default set in the simulator.
+/// The default metric sets for the simulator.
 pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
 
-/// The unit of work if only a number is given.
+/// Name of the unit of work if only a number is given.
 const UNIT: &str = "unit";
 
-/// Name of the figure of the elapsed time.
+/// Name of the figure for the elapsed time.
 const ELAPSED: &str = "elapsed_s";
 
 /// The default of [`Request::threshold`].
 pub const DEFAULT_THRESHOLD: f64 = 0.001;
 
 impl Request {
-    /// Counts `what` with the defaults: default set, best tier, one run.
+    /// A request to count `what` with the defaults: default set, best tier, one run.
     pub fn new(what: What) -> Self {
         Self {
             what,
@@ -119,13 +119,13 @@ impl Request {
     /// Counts.
     ///
     /// # Errors
-    /// [`StatError`] when there is nothing to report. A command that could not be started, and
-    /// events that could not be counted, are in the report.
+    /// [`StatError`] if there is nothing to report. A command that could not be started and events
+    /// that could not be counted are part of the report.
     pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
         self.run_with(watch, &Kernel, &HostFacts::gather(), &Catalog::of_this_machine())
     }
 
-    /// As [`Request::run`], with another kernel, other host_facts, or another processor.
+    /// Like [`Request::run`], but with another kernel, other host facts, or another processor.
     ///
     /// # Errors
     /// As [`Request::run`].
@@ -153,10 +153,10 @@ impl Request {
 /// The target of counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A command with its arguments, found along PATH, from its start to its end, with all threads
-    /// and children. Its standard input, output and error are the caller's.
+    /// A command with its arguments, searched for in PATH and counted from start to end with all
+    /// its threads and children. Its standard input, output and error are the caller's.
     Command {
-        /// The command first; not empty.
+        /// The command and its arguments; not empty.
         argv: Vec<OsString>,
     },
     /// A running process, with the threads and children it creates from now on, until it ends or a
@@ -169,16 +169,16 @@ pub enum What {
 /// The unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Per {
-    /// One occurrence of this event, which is counted too.
+    /// One occurrence of this event, which is counted as well.
     Event(String),
-    /// This total number of units in each run of a command; above 0.
+    /// A fixed number of units in each run of a command; above 0.
     Units(f64),
 }
 
 impl FromStr for Per {
     type Err = PerError;
 
-    /// A number of units, or the name of an event.
+    /// Parses a number of units or the name of an event.
     fn from_str(text: &str) -> Result<Self, PerError> {
         match text.replace('_', "").parse::<f64>() {
             Ok(units) if units > 0.0 && units.is_finite() => Ok(Self::Units(units)),
@@ -192,9 +192,9 @@ impl FromStr for Per {
 /// The reason why a text is not a unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerError {
-    /// The number is not finite and above 0.
+    /// The number is not finite, or not above 0.
     NotAboveZero,
-    /// It names no unit.
+    /// The text is empty.
     Empty,
 }
 
@@ -209,12 +209,12 @@ impl fmt::Display for PerError {
 
 impl std::error::Error for PerError {}
 
-/// Waits for the end.
+/// What a run reacts to, and what it reports to, while it is in progress.
 pub struct Watch<'a> {
-    /// Signals for this program. A command receives them as well, unless the terminal has already
-    /// sent them to it, and is waited for; counting of a process or of CPUs ends.
+    /// Signals for this program. They are forwarded to a command, unless the terminal has already
+    /// sent them to it, and the command is waited for; counting of a process or of CPUs ends.
     pub signals: &'a Pending,
-    /// Receives messages during the run.
+    /// Callback for messages during the run.
     pub tell: &'a dyn Fn(Progress<'_>),
 }
 
@@ -224,16 +224,16 @@ pub struct Watch<'a> {
 pub enum Progress<'a> {
     /// Before the start: the event sets that will be multiplexed. Not sent without multiplexing.
     Budget {
-        /// Names of the events of each set.
+        /// Event names of each set.
         sets: &'a [Vec<String>],
         /// Nominal length of a slice.
         slice: Duration,
-        /// Minimum duration of a run for intervals.
+        /// Minimum duration of a run that yields intervals.
         least: Duration,
     },
-    /// An interval has ended; the last one of the report so far.
+    /// An interval has ended; it is the latest one in the report.
     Interval {
-        /// The final report, without its ends.
+        /// Names of the events, in the order of the counts.
         names: &'a [String],
         /// The counts.
         counts: &'a linerate_record::stat::IntervalCounts,
@@ -252,23 +252,23 @@ pub enum Progress<'a> {
 pub struct Outcome {
     /// The report.
     pub report: StatReport,
-    /// Exit status: that of the command (of several runs, the first that is not 0), or 128 + n if
+    /// Exit status: that of the command (with several runs, the first that is not 0), or 128 + n if
     /// signal n killed it; 126 if it could not be executed, 127 if it was not found; else 125 if
-    /// something else went wrong, no event of a process or CPU was counted, or nothing could be
-    /// compared with the baseline, else 1 if there is a regression, else 0.
+    /// something else went wrong, if no event of a process or CPU was counted, or if nothing could
+    /// be compared with the baseline; else 1 if there is a regression; else 0.
     pub status: i32,
-    /// Error message: the command that could not be started, a violation of `strict`, no counts at
-    /// all, or a baseline that nothing could be compared with.
+    /// Error message: the command could not be started, `strict` was violated, there are no counts
+    /// at all, or nothing could be compared with the baseline.
     pub failure: Option<String>,
 }
 
-/// A request that cannot be counted.
+/// Reasons why a request cannot be counted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StatError {
-    /// A part of the request is invalid, alone or in combination.
+    /// A part of the request is invalid, individually or in combination.
     BadRequest {
-        /// The value, and valid ones.
+        /// The invalid value, and the valid ones.
         reason: String,
     },
     /// Unknown event or metric set.
@@ -278,7 +278,7 @@ pub enum StatError {
     },
     /// An event cannot be counted, and [`Request::strict`] was set.
     Refused {
-        /// The events with reason and fix, one per line.
+        /// The events with their reasons and fixes, one per line.
         reason: String,
     },
     /// The process or CPU to count does not exist.
@@ -291,12 +291,12 @@ pub enum StatError {
         /// The reason, and the command that installs it.
         reason: String,
     },
-    /// The OS refused something that counting needs.
+    /// The OS refused an operation that counting needs.
     System(linerate_linux::Error),
 }
 
 impl StatError {
-    /// Exit status: 125, as env(1) returns for its own failures.
+    /// Exit status: 125, which env(1) also returns for its own failures.
     pub fn status(&self) -> i32 {
         125
     }
@@ -317,7 +317,7 @@ impl fmt::Display for StatError {
 
 impl std::error::Error for StatError {}
 
-/// An event with the reason why it is not counted, and the fix.
+/// One line with an event, the reason why it is not counted, and the fix.
 fn line(name: &str, refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
@@ -325,7 +325,7 @@ fn line(name: &str, refusal: &Explanation) -> String {
     }
 }
 
-/// The events that were refused; `None` if none was.
+/// The events that were refused; `None` if there are none.
 fn refused(asked: &[RequestedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =

@@ -17,14 +17,14 @@ pub(crate) struct Ground {
 /// All runs.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// The request, with the simulator's names for tier `sim`.
+    /// The requested events; for tier `sim`, with the simulator's names.
     pub(crate) asked: Requested,
     /// At least one.
     pub(crate) runs: Vec<Run>,
-    /// The run that a signal interrupted, after these.
+    /// The run after these, if a signal interrupted it.
     pub(crate) cut_short: Option<Run>,
     /// Their evidence tier.
     pub(crate) ground: Ground,
-    /// Notes of the simulator on its counts.
+    /// The simulator's warnings about its counts.
     pub(crate) warnings: Vec<Warning>,
 }

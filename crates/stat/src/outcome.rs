@@ -13,7 +13,7 @@ const FAILED: i32 = 125;
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// The report with the changes since the baseline, and the exit status.
+/// Adds the changes since the baseline to the report, and determines the exit status.
 pub(crate) fn judge(runs: &Runs<'_>, mut report: StatReport) -> Outcome {
     let request = runs.request;
     if let Some(before) = &request.baseline {
@@ -50,8 +50,8 @@ fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     (if own == 0 && is_worse { 1 } else { own }, None)
 }
 
-/// The reason why no event of a process or of CPUs was counted. A command is different: it ran, and
-/// its times are known without any event.
+/// The reason why no event of a process or of CPUs was counted. This does not apply to a command:
+/// it ran, and its times are known without any event.
 fn nothing_counted(what: &What, report: &StatReport) -> Option<String> {
     let is_command = matches!(what, What::Command { .. });
     if is_command || report.events.iter().any(|event| event.count.as_number().is_some()) {

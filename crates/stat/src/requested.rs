@@ -11,13 +11,13 @@ use linerate_record::Tier;
 /// A requested event.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedEvent {
-    /// Its name in the report.
+    /// Name of the event in the report.
     pub(crate) name: String,
-    /// The processor's own name and code.
+    /// The processor's own name and code for the event.
     pub(crate) native: Option<String>,
-    /// Unit of a count.
+    /// Unit of the count.
     pub(crate) unit: &'static str,
-    /// The event, or the reason why there is none to open.
+    /// The event, or the reason why none can be opened.
     pub(crate) event: Result<Event, Explanation>,
 }
 
@@ -76,7 +76,7 @@ impl Requested {
         self.events.iter().position(|event| event.name == name)
     }
 
-    /// The names of the events in their order.
+    /// The names of the events, in order.
     pub(crate) fn names(&self) -> Vec<String> {
         self.events.iter().map(|event| event.name.clone()).collect()
     }
@@ -102,7 +102,7 @@ impl Requested {
     }
 }
 
-/// The requested sets; if there are none, those that suit the tier.
+/// The requested sets; if neither sets nor events were requested, the defaults for the tier.
 fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     let unknown = |error: metrics::UnknownSet| StatError::UnknownName { reason: error.to_string() };
     let names: Vec<&str> = match (request.events.is_empty(), request.sets.is_empty()) {

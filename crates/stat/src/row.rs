@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of one row of counts: of a whole run, an interval or a thread.
+//! Figures for one row of counts: those of a whole run, an interval or a thread.
 
 use crate::requested::{Requested, RequestedEvent};
 use crate::tallies::Tallies;
@@ -31,14 +31,14 @@ pub(crate) fn row(
         Some(tally) => counted(event.unit, &tally, tiers[place]),
         None => {
             let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
-            let reason = reason.unwrap_or("it was not on a counter during this interval");
+            let reason = reason.unwrap_or("it was not scheduled on a counter during this interval");
             Figure::absent(event.unit, tiers[place], COUNTED, reason)
         }
     };
     asked.events.iter().enumerate().map(figure).collect()
 }
 
-/// Figure for a count of one run.
+/// Figure for a count from one run.
 pub(crate) fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
     match tally.is_scaled {
         false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw readings of one run: created by [`counting`](crate::counting) or
-//! [`simulated`](crate::simulated), and immutable afterwards.
+//! Raw readings of one run, created by [`counting`](crate::counting) or
+//! [`simulated`](crate::simulated) and immutable afterwards.
 
 use crate::tallies::Tallies;
 use linerate_doctor::refusal::{Cause, Explanation};
@@ -14,29 +14,30 @@ use std::time::Duration;
 pub(crate) struct Run {
     /// The counts.
     pub(crate) tallies: Tallies,
-    /// By requested event: the reason why it was not counted.
+    /// For each requested event, the reason why it was not counted.
     pub(crate) refusals: Vec<Option<Explanation>>,
-    /// By requested event: whether only user mode was counted.
+    /// For each requested event, whether only user mode was counted.
     pub(crate) is_user_only: Vec<bool>,
-    /// By requested event: its evidence tier.
+    /// For each requested event, its evidence tier.
     pub(crate) tiers: Vec<Tier>,
     /// Evidence tier of hardware events; `None` if none was counted.
     pub(crate) tier: Option<Tier>,
     /// Indices of the events of each multiplexed set; empty without multiplexing.
     pub(crate) sets: Vec<Vec<usize>>,
-    /// Index of the event that is the base of scaled counts; `None`: time.
+    /// Index of the event by which counts are scaled; `None`: scaled by time.
     pub(crate) scaled_by: Option<usize>,
     /// Elapsed time from start to end.
     pub(crate) elapsed_ns: u64,
-    /// From fork(2) to the end of a command; 0 without one.
+    /// Time from fork(2) to the end of the command; 0 if nothing was started.
     pub(crate) since_fork_ns: u64,
-    /// Exit of the command, or the reason why it did not start; `None` without a command.
+    /// Exit status of the command, or the reason why it did not start; `None` if the target is not
+    /// a command.
     pub(crate) command: Option<Result<Ended, ExecError>>,
     /// Whether a signal arrived.
     pub(crate) interrupted: bool,
     /// Whether the time limit was reached.
     pub(crate) is_time_up: bool,
-    /// Indices of events from wait4(2).
+    /// Indices of events whose counts come from wait4(2).
     pub(crate) from_usage: Vec<usize>,
     /// The counts of each interval.
     pub(crate) intervals: Vec<IntervalCounts>,
@@ -70,7 +71,7 @@ impl Run {
         }
     }
 
-    /// Message about a command that could not be started.
+    /// A run whose command could not be started.
     pub(crate) fn not_begun(error: ExecError, tiers: Vec<Tier>) -> Self {
         let sentence = "the command could not be started".to_owned();
         let refusal = Explanation { cause: Cause::TargetGone, sentence, fix: None };
@@ -82,7 +83,7 @@ impl Run {
     }
 }
 
-/// Nanoseconds; saturated if they do not fit.
+/// Converts a time to nanoseconds; saturates if it does not fit.
 pub(crate) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

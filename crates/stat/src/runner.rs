@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by all runs of a request: the request, the opener of events, and the signals received.
+//! What all runs of a request share: the request, the event opener, and the received signals.
 
 use crate::requested::Requested;
 use crate::run::Run;
@@ -23,19 +23,20 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Forwards a pending signal, if any; returns whether counting should end.
+    /// Forwards a pending signal; returns whether counting should end, or `None` if no signal is
+    /// pending.
     pub(crate) fn handle_signal(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
         Some(!waited.has_got(signal) && waited.request_end(signal.number))
     }
 
-    /// Like [`Runner::heed`], for signals that arrived before a command was started, which it has
-    /// therefore missed.
+    /// Like [`Runner::handle_signal`], but for a signal that arrived before the command was
+    /// started, so that the command missed it.
     pub(crate) fn handle_early_signal(&self, early: Option<Caught>, waited: &Waited) -> bool {
         early.is_some_and(|signal| waited.request_end(signal.number))
     }
 
-    /// Waits for the end of a command; only terminates it at `end_ns`.
+    /// Waits for the end of a command; does not terminate it before `end_ns`.
     pub(crate) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
         let mut end = End::default();
         loop {
@@ -58,7 +59,8 @@ impl Runner<'_> {
 }
 
 /// Repeats the runs as requested, until a signal arrives or the command cannot be started. An
-/// interrupted run is kept separate if others completed: it is not comparable.
+/// interrupted run is kept separate if other runs completed, because it is not comparable with
+/// them.
 pub(crate) fn repeat(
     runner: &Runner<'_>,
     mut one: impl FnMut(u32) -> Result<Run, StatError>,

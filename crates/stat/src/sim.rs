@@ -3,24 +3,25 @@
 //!
 //! The simulator is callgrind, run as a separate program around the command: [`Sim::prepare`]
 //! returns the command line to start, [`Simulation::collect`] reads the counts after it has ended.
-//! Standard streams, exit status and killing signal are the command's own; Valgrind's messages go
-//! to a file that is shown only on errors. The caches are always given ([`Geometry`]), never
-//! guessed by Valgrind, which misreads some machines by a factor of ten.
+//! Standard streams, exit status and killing signal are those of the command; Valgrind's messages
+//! go to a file that is shown only on errors. The caches are always specified ([`Geometry`]) and
+//! never left to Valgrind's detection, which is off by a factor of ten on some machines.
 //!
 //! # What is counted
-//! User mode only, of the command and all its child processes, each counted separately from its
-//! parent ([`mod@collect`]). Two runs of a program that does the same give the same counts to the
-//! last digit: Valgrind lays out memory itself, so randomised addresses make no difference.
-//! Differences come from what the program itself can see: its arguments, its environment (both are
-//! on its stack and shift it), the time, process numbers, random bytes, and which thread runs
-//! first.
+//! Only user mode, for the command and all its child processes, each counted separately from its
+//! parent ([`mod@collect`]). Two runs of a program that behaves identically give identical counts,
+//! to the last digit: Valgrind lays out memory itself, so address randomisation makes no
+//! difference. Differences come from what the program itself can observe: its arguments, its
+//! environment (both are on its stack and shift it), the time, process numbers, random bytes, and
+//! which thread runs first.
 //!
 //! # What the model is not
-//! Two levels, each with true LRU and allocation on write, no prefetcher, no TLB, no time. Threads
-//! take turns on one simulated processor. AVX-512 is not there: programs that ask the processor
-//! take another way, programs compiled for it die of SIGILL, which is said.
+//! The model has two cache levels, each with true LRU and write-allocate, but no prefetcher, no TLB
+//! and no timing. Threads take turns on one simulated processor. AVX-512 is not available: programs
+//! that query the processor's features take another code path; programs compiled for AVX-512 die
+//! from SIGILL, which is reported.
 //!
-//! Left out: cycles, which would be an estimate of an estimate; regions of a program
+//! Not supported: cycles, which would be an estimate based on an estimate; regions of a program
 //! (`linerate-regions`).
 
 pub mod collect;
@@ -50,18 +51,18 @@ pub struct Sim {
     valgrind: PathBuf,
 }
 
-/// A command about to be simulated, and the directory of its counts, which is removed on drop.
+/// A command to be simulated, and the directory for its counts, which is removed on drop.
 #[derive(Debug)]
 pub struct Simulation {
     folder: PathBuf,
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// The command with its own arguments, separated by spaces.
+    /// The command with its arguments, separated by spaces.
     command: OsString,
     geometry: Geometry,
 }
 
-/// Options of Valgrind other than the caches. The user's Valgrind settings are ignored, and no
+/// Valgrind options other than the caches. The user's Valgrind settings are ignored, and no
 /// debugger files are left in /tmp. Counts are written and reset before a process forks or executes
 /// another program: see [`mod@collect`].
 const OPTIONS: [&str; 12] = [
@@ -80,12 +81,12 @@ const OPTIONS: [&str; 12] = [
 ];
 
 impl Sim {
-    /// Finds Valgrind along PATH.
+    /// Finds Valgrind in PATH.
     ///
     /// # Errors
     /// Valgrind is not installed:
-    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
-    /// with the command of `around` that installs it.
+    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind), with the command that
+    /// installs it on the host described by `around`.
     pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
@@ -95,7 +96,7 @@ impl Sim {
     /// Prepares to simulate a command on the given caches.
     ///
     /// # Errors
-    /// [`SimError::Command`] where it could not be started, [`SimError::OtherRights`],
+    /// [`SimError::Command`] if it could not be started, [`SimError::OtherRights`],
     /// [`SimError::Folder`].
     pub fn prepare(&self, argv: &[OsString], geometry: &Geometry) -> Result<Simulation, SimError> {
         let command = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
@@ -112,7 +113,7 @@ impl Sim {
         arguments.push("--".into());
         arguments.extend_from_slice(argv);
         if std::env::var_os("PATH").is_none() {
-            // Valgrind itself would not find it.
+            // Passes the path of the program, since Valgrind itself would not find it.
             let first = arguments.len() - argv.len();
             arguments[first] = file.into();
         }
@@ -120,7 +121,7 @@ impl Sim {
         Ok(Simulation { folder, program, arguments, command: argv.join(OsStr::new(" ")), geometry })
     }
 
-    /// Simulates a command and waits until it ends.
+    /// Simulates a command and waits for it to end.
     ///
     /// # Errors
     /// As [`Sim::prepare`] and [`Simulation::collect`]; [`SimError::System`].
@@ -144,7 +145,7 @@ impl Simulation {
         (self.program.as_os_str(), &self.arguments)
     }
 
-    /// The counts, after the process `pid` that ran [`Simulation::command`] has ended.
+    /// Reads the counts after the process `pid`, which ran [`Simulation::command`], has ended.
     ///
     /// # Errors
     /// [`SimError::NoCounts`], [`SimError::BadFile`], [`SimError::Folder`].
@@ -157,7 +158,8 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // A process left behind may still write there; what stays then is its own.
+        // A process left behind may still write to the directory; the files that then remain are
+        // its own.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -168,7 +170,7 @@ impl Drop for Simulation {
 pub enum SimError {
     /// The command cannot be started, with or without a simulator.
     Command(ExecError),
-    /// The command is setuid or setgid, where Valgrind cannot follow.
+    /// The command is setuid or setgid, so Valgrind cannot follow it.
     OtherRights {
         /// Its file.
         program: String,
@@ -201,7 +203,7 @@ impl fmt::Display for SimError {
         match self {
             Self::Command(error) => {
                 let error = io::Error::from_raw_os_error(error.errno);
-                write!(f, "the command cannot be started: {error}")
+                write!(f, "cannot start the command: {error}")
             }
             Self::OtherRights { program } => write!(
                 f,
@@ -213,8 +215,8 @@ impl fmt::Display for SimError {
             }
             Self::NoCounts { said } => write!(
                 f,
-                "valgrind wrote no counts; its message: {said}; it needs some 30 files and 100 \
-                 MiB: check ulimit -n, -v and -f"
+                "valgrind wrote no counts; its message: {said}; it needs about 30 open files and \
+                 100 MiB: check ulimit -n, -v and -f"
             ),
             Self::BadFile { path, reason } => write!(
                 f,
@@ -228,7 +230,7 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// The file that execvp(3) would run, or its error number.
+/// The file that execvp(3) would run, or the error number it would set.
 fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     const NOT_FOUND: i32 = 2;
     if command.as_bytes().contains(&b'/') {
@@ -247,7 +249,7 @@ fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     Err(errno)
 }
 
-/// Whether any user may execute a file; otherwise the error number of execve(2).
+/// Checks that some user may execute a file; otherwise, returns the error number of execve(2).
 fn is_executable(file: &Path) -> Result<(), i32> {
     const NO_ACCESS: i32 = 13;
     let may_not = file.is_dir() || mode(file)? & 0o111 == 0;
@@ -259,14 +261,14 @@ fn mode(file: &Path) -> Result<u32, i32> {
     Ok(found.permissions().mode())
 }
 
-/// A new private directory.
+/// Creates a new private directory.
 fn make_folder() -> Result<PathBuf, SimError> {
     let parent = std::env::temp_dir();
     let failed = |error: io::Error| SimError::Folder {
         path: parent.display().to_string(),
         reason: error.to_string(),
     };
-    // Children may work in another folder.
+    // Children may have another working directory.
     let parent = std::path::absolute(&parent).map_err(failed)?;
     (0u32..)
         .map(|n| parent.join(format!("linerate-sim-{}-{n}", std::process::id())))
@@ -278,7 +280,7 @@ fn make_folder() -> Result<PathBuf, SimError> {
         .map_err(failed)
 }
 
-/// `option` with a file of `folder` called `kind` and the number of the process.
+/// `option` with a file in `folder` named after `kind` and the process ID.
 fn file_option(option: &str, folder: &Path, kind: &str) -> OsString {
     let mut text = option.as_bytes().to_vec();
     for &byte in folder.as_os_str().as_bytes() {

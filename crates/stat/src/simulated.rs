@@ -19,7 +19,7 @@ use linerate_record::{Tier, Warning};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Counts in the simulator, as often as asked for.
+/// Counts in the simulator, as often as requested.
 pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
     let simulator = Simulator::new(runner.request.caches.as_ref(), runner.around)?;
     let asked = simulator.asked(runner.asked);
@@ -39,7 +39,7 @@ pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
     Ok(Measured { asked, runs, cut_short, ground, warnings })
 }
 
-/// The simulator, with the caches that were asked for.
+/// The simulator, with the requested caches.
 struct Simulator<'a> {
     sim: Sim,
     around: &'a HostFacts,
@@ -48,7 +48,7 @@ struct Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    /// Finds the simulator and reads which caches were asked for.
+    /// Finds the simulator and determines the requested caches.
     fn new(caches: Option<&Geometry>, around: &'a HostFacts) -> Result<Self, StatError> {
         let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
         let geometry =
@@ -69,13 +69,13 @@ impl<'a> Simulator<'a> {
         asked
     }
 
-    /// For each event, why the simulator has none.
+    /// For each event, the reason if the simulator does not have it.
     fn refusals(&self, asked: &Requested) -> Vec<Option<Explanation>> {
         let refusal = |name: &str| native(name, &self.geometry).err();
         asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
     }
 
-    /// With a fix for where there are counters.
+    /// Adds a fix that works where there are hardware counters.
     fn located(&self, refusal: Explanation) -> Explanation {
         refusal.elsewhere(self.around.facts())
     }
@@ -144,17 +144,17 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// Bytes that Valgrind takes for the smallest of commands.
+/// Bytes that Valgrind needs even for the smallest command.
 const VALGRIND_BYTES: u64 = 48 << 20;
 
-/// Too little memory: the kernel would kill the simulator, or this program.
+/// Fails if there is too little memory: the kernel would kill the simulator or this program.
 fn check_room() -> Result<(), StatError> {
     let free = free_memory::free(&Root::new(Path::new("/")));
     match free.filter(|free| free.bytes < VALGRIND_BYTES) {
         None => Ok(()),
         Some(free) => Err(StatError::NoSimulator {
             reason: format!(
-                "--tier sim: Valgrind takes {} or more, and {} are free: {}",
+                "--tier sim: Valgrind needs {} or more of memory, but only {} is free: {}",
                 memory_size(VALGRIND_BYTES as f64),
                 memory_size(free.bytes as f64),
                 free.reason
@@ -169,7 +169,7 @@ fn killed() -> Explanation {
     Explanation { cause: Cause::TargetGone, sentence, fix: None }
 }
 
-/// Notes of the simulator on its counts.
+/// Converts a remark of the simulator into a warning.
 fn warning(remark: Remark) -> Warning {
     match remark {
         Remark::UnknownInstruction { bytes } => Warning::UnknownInstruction { bytes },

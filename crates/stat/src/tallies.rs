@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counts of one run, by the places of the events that were asked for, wherever they come from.
+//! The counts of one run, indexed by requested event, from whichever source.
 
 use linerate_counters::rotation::{Counts, EventTally};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Counts of the events that were asked for.
+/// Counts of the requested events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tallies {
     /// Counts of a session, for some of the events.
     counts: Option<Counts>,
     /// For each requested event, its index in `counts`.
     places: Vec<Option<usize>>,
-    /// Counts from elsewhere; they go before those of the session.
+    /// Counts from other sources; they take precedence over those of the session.
     exact: Vec<Option<u64>>,
 }
 
 impl Tallies {
-    /// Counts of a session; `places` has the index of each requested event.
+    /// Counts from a session; `places` has the index in it of each requested event.
     pub(crate) fn counted(counts: Counts, places: &[Option<usize>]) -> Self {
         Self { counts: Some(counts), places: places.to_vec(), exact: vec![None; places.len()] }
     }
 
-    /// Exact counts from elsewhere.
+    /// Exact counts from another source.
     pub(crate) fn exact(exact: Vec<Option<u64>>) -> Self {
         Self { counts: None, places: vec![None; exact.len()], exact }
     }
 
-    /// Takes the count of an event from elsewhere.
+    /// Replaces the count of an event by one from another source.
     pub(crate) fn replace(&mut self, event: usize, count: u64) {
         self.exact[event] = Some(count);
     }
 
-    /// The count of an event; `None` where there is none.
+    /// The count of an event; `None` if it has none.
     pub(crate) fn tally(&self, event: usize) -> Option<EventTally> {
         match self.exact[event] {
             Some(raw) => {
@@ -42,7 +42,7 @@ impl Tallies {
         }
     }
 
-    /// A value computed from the counts of all events, not a number where there is none.
+    /// A value computed from the counts of all events; an event without a count is passed as NaN.
     pub(crate) fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let all = |counted: &[f64]| -> Vec<f64> {
             let place = |event: usize| self.places[event].map(|place| counted[place]);

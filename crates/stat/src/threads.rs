@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of each thread of a process.
 //!
-//! Threads are looked for in /proc while they run, so one is counted from when it is first seen.
-//! Uncounted work, by threads that were seen too late or not at all and by child processes, is in a
-//! separate row: all rows add up to the total.
+//! Running threads are found in /proc, so each is counted from when it is first seen. The remaining
+//! work, by threads that were seen too late or not at all and by child processes, is in a separate
+//! row; all rows add up to the total.
 
 use crate::row;
 use crate::run::ns;
@@ -18,7 +18,7 @@ use linerate_record::stat::ThreadCounts;
 use std::fs;
 use std::time::Duration;
 
-/// Interval of the search for new threads.
+/// Interval between scans for new threads.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 
 /// The name of the row for work not counted by any thread.
@@ -41,7 +41,7 @@ struct Row {
 }
 
 impl<'a> Threads<'a> {
-    /// Counts the threads of a process that are there; of a held command, the first.
+    /// Starts counting the existing threads of a process; for a held command, its first thread.
     pub(crate) fn new(
         runner: Runner<'a>,
         events: Vec<Event>,
@@ -58,7 +58,7 @@ impl<'a> Threads<'a> {
         Some(threads)
     }
 
-    /// Begins to count threads that are new, and notes the names of all.
+    /// Starts counting new threads, and updates the names of all threads.
     pub(crate) fn look(&mut self) {
         let tasks =
             fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
@@ -81,14 +81,15 @@ impl<'a> Threads<'a> {
         let Runner { opener, around, .. } = self.runner;
         let root = around.root();
         let mut session = Session::open(opener, root, &self.events, scope, &self.options);
-        // A thread may be gone by now: its counts are among the others'.
+        // The thread may already have ended; its counts are then in the row for the others.
         if let Ok(turn) = session.start() {
             let turn_ns = monotonic_ns().saturating_add(ns(turn));
             self.rows.push(Row { tid, name: String::new(), session, turn_ns });
         }
     }
 
-    /// Turns the sets of every thread whose time has come; when the next one's does.
+    /// Switches the event sets of every thread whose slice has ended; returns when the next slice
+    /// ends.
     pub(crate) fn turn(&mut self, now_ns: u64) -> u64 {
         for row in self.rows.iter_mut().filter(|row| row.turn_ns <= now_ns) {
             row.turn_ns = now_ns.saturating_add(ns(row.session.turn()));
@@ -96,7 +97,7 @@ impl<'a> Threads<'a> {
         self.rows.iter().map(|row| row.turn_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// The counts of each thread, and of the rest; `whole` has the total.
+    /// The counts of each thread, and those of the others; `whole` has the totals.
     pub(crate) fn finish(
         self,
         places: &[Option<usize>],
@@ -115,8 +116,8 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// The count of an event not covered by any thread; `None` if a part of it was scaled, or is
-/// missing.
+/// The part of an event's count that no thread covers; `None` if any count involved was scaled or
+/// is missing.
 fn others(event: usize, rows: &[(u32, String, Tallies)], whole: &Tallies) -> Option<u64> {
     let count = |tallies: &Tallies| {
         tallies.tally(event).filter(|tally| !tally.is_scaled).map(|tally| tally.raw)

@@ -2,18 +2,18 @@
 //! Resource usage of finished children as the kernel reports it: the fallback without perf events.
 //!
 //! wait4(2) gives the processor time, page faults and context switches of a command and of those of
-//! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of
-//! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
-//! altogether, it is all there is.
+//! its children that were waited for, counted from fork(2), not from execve(2), which adds a few
+//! tens of page faults to what perf events report. In containers whose seccomp filter forbids perf
+//! events altogether, nothing else is available.
 
 use crate::requested::RequestedEvent;
 use crate::run::Run;
 use linerate_linux::child::Ended;
 
-/// Method of such a count.
+/// Method of a count from wait4(2).
 pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, including waited-for children";
 
-/// The count of an event by its portable name.
+/// The count of an event, given its portable name.
 fn count(name: &str, ended: &Ended) -> Option<u64> {
     Some(match name {
         "task_clock_ns" => ended.user_ns + ended.system_ns,
@@ -25,9 +25,10 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
     })
 }
 
-/// Fills in what perf events did not count, or in user mode alone, and notes the places.
+/// Fills in the counts that perf events did not provide, or provided for user mode only, and
+/// records which events these are.
 pub(crate) fn fill(run: &mut Run, asked: &[RequestedEvent]) {
-    // Work of a command after its time limit does not belong to the counts.
+    // Work that a command does after its time limit does not belong in the counts.
     let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return };
     for (place, event) in asked.iter().enumerate() {
         let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for the end of what is counted.
+//! Waiting for the counted target to end.
 
 use linerate_linux::child::{self, Child, Ended, Stranger};
 use linerate_linux::signal::Caught;
@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) ended: Option<Ended>,
-    /// Whether a signal came.
+    /// Whether a signal arrived.
     pub(crate) interrupted: bool,
-    /// Whether it was terminated because of the time limit.
+    /// Whether the command was terminated because of the time limit.
     pub(crate) is_time_up: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Woken {
     Not,
 }
 
-/// Signals are looked for this often at least: one that arrives just before this thread begins to
+/// Maximum time between polls for signals: a signal that arrives just before this thread begins to
 /// wait does not wake it.
 pub(crate) const GLANCE: Duration = Duration::from_millis(100);
 
@@ -48,14 +48,14 @@ impl Waited {
         }
     }
 
-    /// Whether a signal has reached a command already: keys of the terminal have, if they are one
-    /// group there; timeout(1) and setsid(1) make their own.
+    /// Whether a signal has already reached the command: signals from terminal keys have, if the
+    /// command is in our process group; timeout(1) and setsid(1) create their own.
     pub(crate) fn has_got(&self, signal: Caught) -> bool {
         matches!(self, Self::Child(child) if signal.is_key() && child.is_in_own_group())
     }
 
-    /// Forwards a request to end to a command; returns whether there is none, and counting ends by
-    /// itself.
+    /// Forwards a request to end to the command; returns true if the target is not a command, in
+    /// which case counting should end directly.
     pub(crate) fn request_end(&self, signal: i32) -> bool {
         match self {
             Self::Child(child) => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Valgrind simulates programs of which it is known what there is to count.
+//! Valgrind simulates programs with known counts.
 //!
-//! Needs Valgrind and a C compiler with a static C library; without, prints `SKIP` with the reason.
+//! Needs Valgrind and a C compiler with a static C library; without them, prints `SKIP` with the
+//! reason.
 
 use linerate_doctor::host_facts::HostFacts;
 use linerate_linux::child::{Ended, ExecError};
@@ -61,7 +62,7 @@ fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// Difference of an event between `more` and `less`.
+/// Difference between the counts of an event in `more` and `less`.
 fn difference(name: &str, more: &SimCounts, less: &SimCounts) -> i64 {
     let count = |counts: &SimCounts| i64::try_from(counts.get(name).unwrap()).unwrap();
     count(more) - count(less)
@@ -91,10 +92,11 @@ fn misses_are_those_of_the_caches_given() {
     let difference = |known: &Known, name: &str, more: &str, less: &str| {
         difference(name, &known.counts(more), &known.counts(less))
     };
-    // Of 16 KiB in 64 sets, 100 lines take two ways of four, so that the program itself has room.
+    // In 16 KiB with 64 sets, 100 lines take up two of four ways, which leaves room for the program
+    // itself.
     assert_eq!(difference(&known, "l1d_misses", "p0100 p0100", "p0100 p0000"), 0);
-    // 400 lines are six a set: by the time one comes round again, it has gone, to where 128 KiB
-    // are. The few lines of the program go with them.
+    // 400 lines are six per set: each one is evicted to the 128 KiB last level before it is used
+    // again. The few lines of the program itself are evicted as well.
     let beyond = difference(&known, "l1d_misses", "p0400 p0400", "p0400 p0000");
     assert!((400..=420).contains(&beyond), "{beyond}");
     assert_eq!(difference(&known, "ll_misses", "p0400 p0400", "p0400 p0000"), 0);
@@ -103,7 +105,7 @@ fn misses_are_those_of_the_caches_given() {
     assert_eq!(difference(&known, "ll_misses", "p2000", "p1000"), 1000);
 }
 
-/// Maximum cost of creating processes: less than a loop that is counted twice.
+/// Maximum cost of creating processes: less than that of counting a loop twice.
 const PROCESS: i64 = 50_000;
 
 #[test]
@@ -111,19 +113,19 @@ fn every_process_counts_once() {
     for options in [&["-static"][..], &[]] {
         let Some(known) = Known::new(options) else { return };
         let one = known.counts("w1000000");
-        // A child that turns 100 000 times, one that fails, and a second half.
+        // A child that loops 100 000 times, one that fails, and a second half.
         let forked = known.counts("w1000000 fw F w1000000");
         assert_eq!(forked.remarks, []);
         assert_eq!(forked.processes, 3);
         let own = difference("branches", &forked, &one) - 100_000 - 1_000_000;
         assert!((0..PROCESS).contains(&own), "{own}");
-        // The same process, two programs.
+        // One process that runs two programs.
         let became = known.counts("w1000000 e w1000000");
         assert_eq!(became.remarks, []);
         assert_eq!(became.processes, 1);
         let own = difference("branches", &became, &one) - 1_000_000;
         assert!((0..PROCESS).contains(&own), "{own}");
-        // Three: of the first there is one stretch, and it has the number of the second's.
+        // Three programs: the only stretch of the first has the same number as that of the second.
         let lost = known.counts("w1000000 e w1000000 e w1000000");
         assert_eq!(lost.remarks, [Remark::Overwritten { processes: 1 }]);
         assert!(difference("branches", &lost, &became).abs() < PROCESS);
@@ -155,7 +157,7 @@ fn the_command_ends_and_speaks_as_without() {
     let (program, arguments) = simulation.command();
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    // Settings of the user's own do not reach the simulation.
+    // The user's own Valgrind settings do not affect the simulation.
     command.env("VALGRIND_OPTS", "--tool=none --verbose");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
@@ -202,12 +204,12 @@ fn an_instruction_that_is_not_simulated_is_named() {
     assert!(bytes.starts_with("0x62 "), "{bytes}");
 }
 
-/// Valgrind accepts them all, this machine's too.
+/// Valgrind accepts all of them, including those of this machine.
 #[test]
 fn all_caches_can_be_simulated() {
     let Some(known) = Known::new(&["-static"]) else { return };
     let named = Geometry::names().map(|(name, _)| Geometry::named(name).unwrap());
-    // In a guest without a word on caches there is nothing to simulate.
+    // In a guest that reports no caches, there is nothing to simulate.
     for geometry in named.chain(Geometry::this_machine().ok()) {
         let (counts, _) = known.sim.run(&known.argv(""), &geometry).unwrap();
         assert!(counts.get("l1i_misses").unwrap() > 0, "{geometry:?}");

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern between any two stacks, over a wire that drops, reorders, duplicates and corrupts
-//! segments: whether everything arrives as sent, and whether corruption is detected where no
-//! checksum is verified.
+//! Runs every pattern between any two stacks over a wire that drops, reorders, duplicates and
+//! corrupts segments, and checks that everything arrives as sent and that corruption is detected
+//! where no checksum is verified.
 //!
-//! Not a measurement of time: equal seeds give equal tables but for the last column. Status 1 when
-//! a byte is wrong, when nothing gets through any more, or when damage is not seen.
+//! Not a timing measurement: equal seeds give equal tables except for the last column. The exit
+//! status is 1 if a byte is wrong, if nothing gets through any more, or if corruption goes
+//! undetected.
 //!
-//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: this many bytes of streams, and a
-//! thousandth as many exchanges and connections.
+//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: sends this many bytes of streams,
+//! and a thousandth as many exchanges and connections.
 
 use linerate_tcpbench::pattern::Pattern;
 use linerate_tcpbench::proof::{ROUGH, prove};
@@ -19,9 +20,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 const BYTES: u64 = 10_000_000_000;
-/// With `--test`, as CI asks of every bench.
+/// Amount with `--test`, which CI passes to every bench.
 const BYTES_BRIEF: u64 = 100_000_000;
-/// Bytes of a stream per exchange or connection, which cost as much as a thousand bytes.
+/// Stream bytes per exchange or connection: each costs as much as a thousand bytes.
 const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
@@ -88,8 +89,8 @@ fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// One pattern between two stacks; returns the failures. Two different stacks get a tenth of the
-/// work: each has already run all of it against itself.
+/// Runs one pattern between two stacks; returns the failures. Two different stacks get a tenth of
+/// the work: each has already run all of it against itself.
 fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<String>, Error> {
     let [client, server] = stacks.map(Stack::name);
     let bytes = if client == server { bytes } else { bytes / 10 };
@@ -122,7 +123,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
     Ok(None)
 }
 
-/// Damage without checksums: the comparison must detect it, or the tables above prove nothing.
+/// Corruption without checksums: the comparison must detect it, or the tables above prove nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
     let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-/// Default number of measurements of each stack under each pattern.
+/// Default number of measurements per stack and pattern.
 const MEASUREMENTS: usize = 9;
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Accuracy of the routines' shares, for the accuracy suite: routines with a known duration are
-//! measured like any other, and the shares compared with the known values.
+//! measured like any others, and the shares are compared with the known values.
 
 use crate::endpoint::Stack;
 use crate::error::Error;
@@ -22,12 +22,12 @@ use std::rc::Rc;
 /// Maximum error of a share.
 const POINTS: f64 = 0.05;
 
-/// Lower and upper limit for dependent calls, as shares of the time measured around each of them:
-/// serializing reads delay the surrounding code.
+/// Limits for the sum of the times measured around each call, relative to the time of the same
+/// calls as a dependent chain: serializing reads delay the surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 
-/// Checks of the shares, from `measurements` of each stack under each of two patterns, and of calls
-/// with late results. Needs a CPU, and a second one to sample from.
+/// Checks the shares, from `measurements` of each stack under each of two patterns, and calls with
+/// late results. Needs a CPU to run on and a second one to sample from.
 ///
 /// # Errors
 /// A session fails.
@@ -53,7 +53,7 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-/// Both methods, applied to routines of known duration.
+/// Applies both methods to routines with a known duration.
 fn of_stack(
     stack: &dyn Stack,
     pattern: Pattern,
@@ -77,7 +77,7 @@ fn of_stack(
     Ok([check(&name("timed"), &timed), check(&name("sampled"), &sampled)])
 }
 
-/// Median of the errors; skipped if more than half of the measurements had none.
+/// Checks the median of the errors; skipped if half or more of the measurements yielded none.
 fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     let known: Vec<f64> = errors.iter().flatten().copied().collect();
     if 2 * known.len() <= errors.len() {
@@ -88,7 +88,7 @@ fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     Check::at_most(name, error, known.len() as u64, POINTS, "largest error of three shares, median")
 }
 
-/// The largest error of three shares, or the reason why there is none.
+/// The largest error among the three shares, or the reason why it is unknown.
 fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     let truth = truth.ok_or("other programs used the CPU")?;
     let mut largest: f64 = 0.0;
@@ -100,7 +100,7 @@ fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     Ok(largest)
 }
 
-/// True shares of the routines in undisturbed slices; `None` if there were too few.
+/// True shares of the routines, from undisturbed slices; `None` if there were too few of them.
 fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
     let per_ns = ticks_per_s() / 1e9;
     let mut shares: [Vec<f64>; 3] = Default::default();
@@ -119,15 +119,15 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
     Ok(is_enough.then(medians))
 }
 
-/// Serializing reads time a call to its end; unserialized ones miss most of a routine with a late
-/// result.
+/// Serializing reads time a call to its end; non-serializing reads miss most of a routine with a
+/// late result.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;
     let bytes = [0; 16];
     let mut seam = Seam::new(slowed::late());
     let mut ratio = || {
-        // One after the other, each sum the next one's beginning.
+        // A dependent chain: each sum is the initial value of the next one.
         let start = ticks_in_order();
         let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&bytes, sum));
         let alone = (ticks_in_order() - start) as f64;

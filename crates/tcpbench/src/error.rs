@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Error {
     /// Unknown name; the message lists the valid ones.
     Unknown {
-        /// Kind of the name: a set of routines, a pattern, a mix.
+        /// What the name should denote: a set of routines, a pattern, a mix.
         what: &'static str,
         /// The unknown name.
         name: String,
@@ -22,7 +22,7 @@ pub enum Error {
         /// The first difference from the specification.
         difference: String,
     },
-    /// The stack does not support the request, in its words.
+    /// The stack does not support the request; the message is its own.
     Stack {
         /// The stack.
         stack: String,
@@ -37,7 +37,7 @@ pub enum Error {
         stacks: String,
         /// The set.
         set: String,
-        /// The byte of the stream.
+        /// Position of the byte in the stream.
         byte: u64,
         /// Sent value.
         expected: u8,
@@ -52,7 +52,7 @@ pub enum Error {
         pattern: String,
         /// The set.
         set: String,
-        /// Bytes of payload that had arrived.
+        /// Payload bytes that had arrived.
         bytes: u64,
     },
 }
@@ -68,13 +68,13 @@ pub struct Stuck {
     pub set: String,
     /// Virtual seconds without progress.
     pub seconds: u64,
-    /// Rounds of the loop without progress.
+    /// Loop iterations without progress.
     pub turns: u64,
-    /// Bytes of payload that had arrived.
+    /// Payload bytes that had arrived.
     pub bytes: u64,
     /// Frames that the receivers dropped for a bad checksum.
     pub bad_checksums: u64,
-    /// The last segment on the wire, in words.
+    /// Description of the last segment on the wire.
     pub segment: String,
 }
 
@@ -110,10 +110,10 @@ impl fmt::Display for Stuck {
         let Self { stacks, pattern, set, seconds, turns, bytes, bad_checksums, segment } = self;
         write!(
             f,
-            "{stacks}, pattern {pattern}, set `{set}`: no progress for {seconds} virtual \
-             seconds and {turns} turns after {bytes} bytes; {bad_checksums} segments were \
-             dropped for a bad checksum; the last segment was {segment}. A routine that is wrong \
-             for this segment makes its sender repeat it for ever: `make -C native check`"
+            "{stacks}, pattern {pattern}, set `{set}`: no progress for {seconds} virtual seconds \
+             and {turns} iterations after {bytes} bytes; {bad_checksums} segments were dropped for \
+             a bad checksum; the last segment was {segment}. A routine with a wrong result for \
+             this segment makes its sender retransmit it forever: run `make -C native check`"
         )
     }
 }

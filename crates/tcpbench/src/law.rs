@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The law of throughput under loss, as a check of everything at once.
+//! The law of throughput under loss, as an end-to-end check.
 //!
-//! A sender that halves its window at each loss and otherwise adds a segment per round trip gets
-//! through `C * MSS / (RTT * sqrt(p))` where a share `p` of its segments is lost (Mathis, Semke,
-//! Mahdavi, Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997). The
-//! constant depends on how often the receiver acknowledges; the exponents do not. So the exponents
-//! say whether stack, wire and virtual clock work as they should.
+//! A sender that halves its window at each loss and otherwise grows it by one segment per round
+//! trip achieves a throughput of `C * MSS / (RTT * sqrt(p))` if a share `p` of its segments is lost
+//! (Mathis, Semke, Mahdavi, Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance
+//! Algorithm", 1997). The constant depends on how often the receiver acknowledges; the exponents do
+//! not. The exponents therefore show whether stack, wire and virtual clock work as they should.
 //!
 //! ```text
 //! for each loss, segment size and round trip, one varied at a time, for several seeds:
@@ -14,8 +14,8 @@
 //! fit log(rate) = c + a log(loss) + b log(segment) + d log(round trip) by least squares
 //! ```
 //!
-//! Losses are of segments with payload alone, as the law has it, and few enough that a sender
-//! rarely has to wait for its timer: above some 3 in 1000 it does, and the law bends.
+//! Only segments with payload are lost, as the law assumes, and few enough that a sender rarely has
+//! to wait for its timer: above about 3 in 1000 it does, and the law no longer holds.
 
 use crate::endpoint::{Congestion, Micros, Stack};
 use crate::error::Error;
@@ -30,8 +30,8 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use std::rc::Rc;
 
-/// The variable of a point: the share of lost segments, the segment size in bytes, or the
-/// round-trip time in microseconds.
+/// A point: the share of lost segments, the segment size in bytes, and the round-trip time in
+/// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     loss: f64,
@@ -39,39 +39,39 @@ struct Point {
     round_trip: Micros,
 }
 
-/// Centre of the points.
+/// The central point.
 const MIDDLE: Point = Point { loss: 1e-3, segment: 1460, round_trip: 40_000 };
 const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
 const SEGMENTS: [usize; 3] = [536, 4000, 8000];
 const ROUND_TRIPS: [Micros; 3] = [20_000, 80_000, 160_000];
 
-/// Delay of acknowledgements: smoltcp's default.
+/// Delayed-acknowledgement time in microseconds: smoltcp's default.
 const ACK_DELAY: Micros = 10_000;
 
-/// Bytes per microsecond of the link: 10 Gb/s, far more than any point gets through.
+/// Link rate in bytes per microsecond: 10 Gb/s, far more than the throughput at any point.
 const LINK: f64 = 1250.0;
 
-/// Buffer size in bytes: more than any window grows to.
+/// Buffer size in bytes: larger than any window becomes.
 const BUFFER: usize = 4 << 20;
 
-/// Minimum number of lost segments for a run to count.
+/// Number of segments that must be lost before measuring begins.
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "log-log least squares over all points and seeds, virtual time";
 const METHOD_POINT: &str = "bytes over virtual time, median";
-const STOPPED: &str = "stopped before every point was measured";
+const STOPPED: &str = "stopped before all points were measured";
 
-/// Size of the experiment: segments per run, and runs per point.
+/// Scale of the experiment: segments per run, and runs per point.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Segments that arrive in a run.
+    /// Number of segments that arrive in a run.
     pub segments: u64,
     /// Runs per point, each with a different seed.
     pub seeds: u64,
 }
 
 impl Effort {
-    /// The `linerate tcp --law` experiment.
+    /// The scale of `linerate tcp --law`.
     pub const FULL: Self = Self { segments: 400_000, seeds: 4 };
 }
 
@@ -123,7 +123,7 @@ pub fn law(
     })
 }
 
-/// A figure, or absent if the deadline came first.
+/// A figure, which is absent if the experiment was stopped before all points were measured.
 fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     match estimate {
         Some(estimate) => Figure::number(unit, estimate, Tier::Sw, method),
@@ -131,8 +131,8 @@ fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     }
 }
 
-/// Exponents of loss, segment and round trip, and the constant, if every point was measured: a part
-/// of the points does not determine all of them.
+/// Exponents of loss, segment size and round-trip time, and the constant, if every point was
+/// measured: a subset of the points does not determine all of them.
 fn fitted(is_whole: bool, observed: &[(Point, f64)]) -> [Figure; 4] {
     let estimates = is_whole.then(|| {
         let [_, loss, segment, round_trip] = fit(observed);
@@ -167,7 +167,7 @@ fn bytes_per_second(
         segment: point.segment,
         buffer: BUFFER,
         impairments,
-        // Otherwise a window that is not a multiple of a segment is filled up with partial
+        // Otherwise, a window that is not a multiple of the segment size is filled up with partial
         // segments.
         nagle: true,
         congestion: Congestion::Reno,
@@ -189,8 +189,8 @@ fn constant(point: &Point, rate: f64) -> f64 {
     rate * (point.round_trip as f64 / 1e6) * point.loss.sqrt() / point.segment as f64
 }
 
-/// Constant and exponents of loss, segment and round trip, with intervals: ordinary least squares
-/// on the logarithms.
+/// Constant and exponents of loss, segment size and round-trip time, with intervals, by ordinary
+/// least squares on the logarithms.
 fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
     let row = |point: &Point| {
         [1.0, point.loss.ln(), (point.segment as f64).ln(), (point.round_trip as f64).ln()]
@@ -281,7 +281,7 @@ mod tests {
     fn nineteen_of_twenty_intervals_hold_the_exponent() {
         const TRIALS: usize = 500;
         let mut random = fastrand::Rng::with_seed(7);
-        // Twelve draws from 0 to 1 have a variance of one.
+        // The sum of twelve draws from 0 to 1 has a variance of one.
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut held = 0;
         for _ in 0..TRIALS {
@@ -315,7 +315,8 @@ mod tests {
         }
     }
 
-    /// One long round trip against one of half, few losses: about twice as much gets through.
+    /// A long round-trip time compared with half of it, at few losses: about twice as much gets
+    /// through.
     #[test]
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frame bytes that stay with the sending stack, so that the wire is independent of the stack.
+//! Frame bytes that remain in the sending stack, lent in a way that keeps the wire independent of
+//! the stack.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -8,10 +9,10 @@ use std::rc::Rc;
 
 /// A stack that lends its send buffers.
 pub(crate) trait Lender {
-    /// Takes back bytes that are no longer needed.
+    /// Takes back lent bytes that are no longer needed.
     ///
     /// # Safety
-    /// `handle` was lent by this lender, and is taken back once.
+    /// `handle` must have been lent by this lender, and must be taken back only once.
     unsafe fn take_back(&self, handle: NonNull<c_void>);
 }
 
@@ -23,11 +24,11 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// `bytes`, which the lender knows as `handle`.
+    /// Wraps `bytes`, which the lender knows as `handle`.
     ///
     /// # Safety
-    /// Until `lender` has taken `handle` back, the bytes stay in place and are not written; it is
-    /// taken back only through this value.
+    /// Until `lender` has taken `handle` back, the bytes must stay in place and must not be
+    /// written; `handle` must be taken back only through this value.
     pub(crate) unsafe fn new(
         lender: Rc<dyn Lender>,
         handle: NonNull<c_void>,
@@ -38,7 +39,7 @@ impl Lent {
 
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: not taken back while `self` is there, so the contract of `new` holds.
+        // SAFETY: the bytes are not taken back while `self` exists, so the contract of `new` holds.
         unsafe { self.bytes.as_ref() }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP stacks under patterns of traffic: the gain of a stack from faster checksums and copies.
+//! TCP stacks under traffic patterns: how much a stack gains from faster checksums and copies.
 //!
-//! Client and server are two [`Endpoint`]s in one thread, joined by a wire of two queues. All time
-//! is virtual, so a run is bound by the processor alone and the same seed gives the same segments.
+//! Client and server are two [`Endpoint`]s in one thread, connected by a wire that consists of two
+//! queues. All time is virtual, so a run is CPU-bound, and the same seed gives the same segments.
 //!
 //! | question | module |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | the stack that is built in | [`smol`] |
 //! | the stack that is loaded where it was built | [`lwip`] |
 //!
-//! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
+//! Not here: printing and files, which `cli` handles; networks and the host's own stack.
 
 #![deny(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub mod accuracy;
 pub mod endpoint;
 mod error;
 pub mod law;
-#[expect(unsafe_code, reason = "bytes are lent by another stack and stay where they are")]
+#[expect(unsafe_code, reason = "the bytes are borrowed from another stack and do not move")]
 mod lent;
 mod link;
 pub mod lwip;

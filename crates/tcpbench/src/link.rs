@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conventions shared by both ends of a connection and the wire: time, addresses, headers, and the
-//! division of checksums and copies.
+//! Conventions shared by both ends of a connection and the wire: time, addresses, headers, and what
+//! computes checksums and copies frames.
 
 use std::net::Ipv4Addr;
 
@@ -10,10 +10,11 @@ pub type Micros = u64;
 /// The port the server listens on.
 pub const SERVER_PORT: u16 = 5001;
 
-/// Bytes of the IPv4 and the TCP header of a segment that carries data: neither has options.
+/// Total size in bytes of the IPv4 and TCP headers of a segment that carries data: neither has
+/// options.
 pub const HEADER_BYTES: usize = 40;
 
-/// End of the connection.
+/// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Opens connections.
@@ -40,18 +41,18 @@ impl Side {
     }
 }
 
-/// Side that computes and verifies the checksums of TCP.
+/// What computes and verifies TCP checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksums {
     /// The routines of the set.
     Routines,
     /// The stack's own code, whatever that is.
     Stack,
-    /// None, as a bound. Checksums are sent as 0 and not verified.
+    /// Nothing, as a bound. Checksums are sent as 0 and not verified.
     Off,
 }
 
-/// Transport of a sent frame's bytes to its receiver.
+/// How the bytes of a sent frame reach the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
     /// Copied, as by a driver with its own buffers; the checksum may be computed during the copy.

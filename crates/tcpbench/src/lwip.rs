@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! lwIP as a stack to measure, where its plug-in was built.
+//! lwIP as a stack to measure, if its plug-in was built.
 //!
-//! lwIP calls checksum, copy, and copy with checksum by macros, so every byte that it sums or
-//! copies goes through the set of routines. So do the copies of the driver:
+//! lwIP calls checksum, copy, and copy with checksum through macros, so every byte that it sums or
+//! copies goes through the set of routines. So do the driver's copies:
 //!
 //! ```text
 //! application --copy + sum--> segment, which stays until it is acknowledged
@@ -10,15 +10,15 @@
 //!         buffer of the other end's driver --copy--> application
 //! ```
 //!
-//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame, including
-//! the IP header, while copying it in, and disables lwIP's own check. With [`WireMode::Reference`]
-//! lwIP reads the segment in the other end's memory, except for the headers, which it writes; it
-//! then verifies by itself.
+//! The first copy is in lwIP's `tcp_write`. The second is in the driver here, which verifies a
+//! frame, including the IP header, while copying it in, and disables lwIP's own check. With
+//! [`WireMode::Reference`], lwIP reads the segment in the other end's memory, except for the
+//! headers, which it modifies; it then verifies checksums itself.
 //!
-//! Its delayed acknowledgements have a fixed timer of 250 ms; its congestion control cannot be
-//! turned off, but it can start with a window that is never filled.
+//! Delayed acknowledgements have a fixed timer of 250 ms. Congestion control cannot be turned off,
+//! but it can start with a window that is never filled.
 
-#[expect(unsafe_code, reason = "calls of C, each behind a safe function but one")]
+#[expect(unsafe_code, reason = "calls into C, all but one wrapped in safe functions")]
 mod plugin;
 
 pub use plugin::{LoadError, folders};
@@ -36,8 +36,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// IPv4 and TCP headers with all their options (RFC 791, 3.1; RFC 9293, 3.1): sums of just written
-/// ones are inline.
+/// Maximum size of an IPv4 or TCP header with options (RFC 791, 3.1; RFC 9293, 3.1): sums of
+/// headers that were just written are inline.
 const INLINE_BYTES: u32 = 60;
 
 /// lwIP, loaded from the first folder that has it.
@@ -63,7 +63,7 @@ impl Lwip {
     /// Whether a build for segments of this many bytes is available.
     ///
     /// # Errors
-    /// It is not; the error says how to get it.
+    /// It is not available; the error says how to get it.
     pub fn check(&self, segment: usize) -> Result<(), LoadError> {
         Plugin::load(segment, &self.folders).map(drop)
     }
@@ -103,7 +103,7 @@ impl Stack for Lwip {
     }
 }
 
-/// The routines in the plug-in's form.
+/// Converts the routines to the plug-in's form.
 fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
     let sums = checksums == Checksums::Routines;
     let copies = checksums != Checksums::Stack;
@@ -146,7 +146,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     })
 }
 
-/// The largest window that can be announced with a shift of 7 (`TCP_RCV_SCALE` of the plug-in).
+/// The largest window that can be advertised with a shift of 7 (`TCP_RCV_SCALE` of the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
 /// Frames that lwIP reads in place.
@@ -157,7 +157,7 @@ struct InPlace {
 }
 
 impl InPlace {
-    /// Keeps a frame; returns its number, from 1 on.
+    /// Keeps a frame; returns its number, counted from 1.
     fn keep(&mut self, frame: Frame) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
             self.frames.push(None);
@@ -167,14 +167,14 @@ impl InPlace {
         place + 1
     }
 
-    /// The frame with that number, which is then free.
+    /// Returns the frame with that number and frees the number.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
         self.frames[number - 1].take().expect("the number belongs to a frame")
     }
 }
 
-/// One lwIP with an interface and a connection.
+/// An lwIP instance with one interface and one connection.
 struct LwipEndpoint {
     plugin: Rc<Plugin>,
     seam: Seam,
@@ -182,7 +182,7 @@ struct LwipEndpoint {
     copies: bool,
     in_place: InPlace,
     counters: Counters,
-    /// Whether anything was done that may have produced frames.
+    /// Whether anything has happened that may have produced frames.
     is_stirred: bool,
 }
 
@@ -203,10 +203,10 @@ impl LwipEndpoint {
         })
     }
 
-    /// Copies a frame into memory of lwIP; false if its checksums do not match.
+    /// Copies a frame into lwIP's memory; returns false if its checksums do not match.
     fn copy_in(&mut self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
-        // Without memory the frame is lost, as in any driver.
+        // If there is no memory, the frame is lost, as in any driver.
         let Some(mut room) = self.plugin.room(bytes.len()) else { return true };
         if !self.verifies {
             packet::copy(&mut self.seam, room.bytes_mut(), bytes);
@@ -218,7 +218,7 @@ impl LwipEndpoint {
     }
 
     /// Lets lwIP read a frame in place.
-    #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame")]
+    #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame alive")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_BYTES);
         let number = self.in_place.keep(frame);
@@ -252,7 +252,7 @@ impl Endpoint for LwipEndpoint {
     fn open(&mut self, now: Micros) -> Result<(), String> {
         self.is_stirred = true;
         self.plugin.advance(millis(now));
-        let said = |error| format!("lwIP refuses a connection: its error {error} (lwip/err.h)");
+        let said = |error| format!("lwIP refuses a connection with error {error} (lwip/err.h)");
         self.plugin.open().map_err(said)
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gain of a stack from each set under a pattern: interleaved slices of work.
+//! How much a stack gains from each set under a pattern, measured in interleaved slices of work.
 //!
 //! ```text
 //! for each set: some work over a rough wire; connect some times; find how much work fills a slice
@@ -11,10 +11,10 @@
 //! the median over the connections, and an interval from what they differ by
 //! ```
 //!
-//! A slice is short, so that a round sees one state of the machine; ratios are taken within rounds.
-//! The placement of a connection's memory in the caches changes results by a few percent and
-//! persists for its lifetime, regardless of the number of rounds. Estimates are therefore made over
-//! connections.
+//! Slices are short, so that the machine is in one state throughout a round; ratios are taken
+//! within rounds. The placement of a connection's memory in the caches changes results by a few
+//! percent and persists for its lifetime, regardless of the number of rounds. Estimates are
+//! therefore made over connections.
 
 use crate::endpoint::{Checksums, Stack, WireMode};
 use crate::error::Error;
@@ -34,27 +34,26 @@ use std::rc::Rc;
 /// CPU time of a slice: at most half of a typical scheduler time slice.
 const SLICE_NS: u64 = 1_500_000;
 
-/// Maximum attempts to find an amount of work that fills a part of a slice.
+/// Maximum number of attempts to find an amount of work that fills a slice.
 const FILLING_TRIES: u32 = 4;
 
-/// Connections of each set, each with its own memory: the minimum and maximum of six are an
-/// interval of 96.9 % for the median over all possible connections (`median_interval`).
+/// Connections per set, each with its own memory: the minimum and maximum of six form a 96.9 %
+/// interval for the median over all possible connections (`median_interval`).
 const SESSIONS: u32 = 6;
 
-/// Minimum number of undisturbed slices of a connection.
+/// Minimum number of undisturbed slices per connection.
 const SLICES_MIN: u32 = 3;
 
-const METHOD: &str = "client and server in one thread, CPU time of the thread; median over \
-                      connections of the median over slices of 1.5 ms, sets in random order";
-const METHOD_RATIO: &str = "median over connections of the median over rounds of the ratio within \
-                            the round";
+const METHOD: &str = "client and server in one thread, CPU time of the thread; 1.5 ms slices, sets \
+                      in random order; median over slices, then over connections";
+const METHOD_RATIO: &str = "ratio within each round; median over rounds, then over connections";
 
 /// A set with its measurements.
 struct Contestant {
     set: Set,
     /// Connections, each with its own memory.
     sessions: Vec<Session>,
-    /// Work of a slice.
+    /// Amount of work in a slice.
     amount: u64,
 }
 
@@ -73,7 +72,7 @@ struct Race<'a> {
 }
 
 /// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about this
-/// many seconds; shares also by sampling from another CPU, if there is one.
+/// many seconds. Shares are also measured by sampling from another CPU, if there is one.
 ///
 /// # Errors
 /// A session fails.
@@ -123,8 +122,8 @@ pub fn measure(
     })
 }
 
-/// Sends some work of each set over an impaired wire; the bound, which has no checksums, only over
-/// a clean one.
+/// Runs some work with each set over an impaired wire; the bound, which has no checksums, runs only
+/// over a clean one.
 fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
     let mut last = TcpProof::default();
     for set in sets {
@@ -167,7 +166,7 @@ fn race(
     })
 }
 
-/// The set with the most work per time, except the bound.
+/// The set with the most work per unit of time, apart from the bound.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
     let rated = sets.iter().filter(|set| set.name != OFF).filter_map(|set| Some((rate(set)?, set)));
@@ -217,7 +216,7 @@ impl Race<'_> {
         }
     }
 
-    /// A figure of each slice.
+    /// Estimates a figure from its value in each slice.
     fn rate(&self, of: usize, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
         let figures = self.slices.map(|slice| figure(slice) * scale);
         match figures.estimate(of, CONFIDENCE) {
@@ -226,11 +225,11 @@ impl Race<'_> {
         }
     }
 
-    /// Work per time relative to another set, round by round.
+    /// Work per unit of time relative to another set, round by round.
     fn ratio(&self, index: usize, other: &str) -> Figure {
         let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
         let Some(other) = self.sets.iter().position(|set| set.name() == other) else {
-            return none(&format!("set `{other}` did not take part"));
+            return none(&format!("set `{other}` was not measured"));
         };
         let times = self.slices.map(|slice| {
             let is_about_bytes = self.pattern.is_about_bytes();

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet processing in the drivers: IPv4 and TCP checksums.
+//! Packet processing in the drivers: IPv4 and TCP checksums and copies.
 
 use crate::link::HEADER_BYTES;
 use crate::routines::Seam;
 use linerate_kernels::{Sum, checksum};
 
-/// Bytes of an IPv4 header without options, the only kind that is sent.
+/// Size in bytes of an IPv4 header without options, the only kind that is sent.
 pub(crate) const IP_HEADER: usize = 20;
-/// Protocol number of TCP.
+/// IP protocol number of TCP.
 const TCP: u8 = 6;
 
 /// Sum of the pseudo-header for a segment of this many bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
-    // At most the largest frame, which the pool of frames limits.
+    // At most the size of the largest frame, which the frame pool limits.
     checksum::pseudo_ipv4(addresses, TCP, bytes as u16)
 }
 
-/// Bytes of the headers of a packet, including TCP options: whole words, and within the packet even
-/// if it is damaged.
+/// Size in bytes of a packet's headers, including TCP options: a multiple of 4, and within the
+/// packet even if it is corrupted.
 pub(crate) fn header_bytes(packet: &[u8]) -> usize {
     let words = packet.get(IP_HEADER + 12).map_or(0, |byte| byte >> 4);
     let bytes = IP_HEADER + 4 * usize::from(words);
     bytes.max(HEADER_BYTES).min(packet.len() & !3)
 }
 
-/// Whether a packet begins with a header of IP as either end sends it, with the right length.
+/// Whether a packet begins with an IP header as either end sends it, with the right length.
 pub(crate) fn is_formed(packet: &[u8]) -> bool {
     packet.len() >= HEADER_BYTES
         && packet[0] == 0x45
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
 
-/// Whether this is the sum of an undamaged header, or of a segment with its pseudo-header.
+/// Whether this is the sum of an intact header, or of an intact segment with its pseudo-header.
 pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX
 }
 
-/// Copies a packet without verification: its headers inline.
+/// Copies a packet without verifying it; the headers are copied inline.
 pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
@@ -47,8 +47,8 @@ pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     }
 }
 
-/// Copies a packet and sums it on the way; returns whether its checksums match. If they do not, the
-/// copy is useless.
+/// Copies a packet and computes its checksums in the process; returns whether they match. If they
+/// do not, the copy is useless.
 pub(crate) fn copy_verified(seam: &mut Seam, to: &mut [u8], packet: &[u8]) -> bool {
     if !is_formed(packet) {
         return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The five patterns of traffic of the white paper "Enhanced TCP/IP Performance with AltiVec", and
-//! mixes of lengths.
+//! The five traffic patterns of the white paper "Enhanced TCP/IP Performance with AltiVec", and
+//! mixes of packet lengths.
 
 use crate::error::Error;
 use std::fmt;
@@ -8,11 +8,11 @@ use std::fmt;
 /// The behaviour of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
-    /// The client sends without end, in segments of Ethernet's size: a transfer of files.
+    /// The client sends continuously in Ethernet-sized segments: a file transfer.
     Bulk,
-    /// The client sends one or two bytes, the server sends them back: a terminal.
+    /// The client sends one or two bytes, and the server sends them back: a terminal session.
     Interactive,
-    /// The same as bulk in segments of 8000 bytes.
+    /// Like bulk, but in segments of 8000 bytes.
     Jumbo,
     /// The client sends messages of varying lengths, each in a separate segment.
     Mixed,
@@ -21,11 +21,11 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All of them, in the order of the white paper's charts.
+    /// All patterns, in the order of the white paper's charts.
     pub const ALL: [Self; 5] =
         [Self::Bulk, Self::Interactive, Self::Jumbo, Self::Mixed, Self::Response];
 
-    /// One word, the same in records and on command lines.
+    /// Name of the pattern: one word, the same in records and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
@@ -39,7 +39,7 @@ impl Pattern {
     /// Finds a pattern.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no pattern with that name.
     pub fn find(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|pattern| pattern.name() == name);
         found.ok_or_else(|| Error::Unknown {
@@ -49,7 +49,7 @@ impl Pattern {
         })
     }
 
-    /// Bytes of payload of its largest segments.
+    /// Payload size in bytes of the pattern's largest segments.
     pub const fn segment(self) -> usize {
         match self {
             Self::Jumbo => 8000,
@@ -57,7 +57,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it is about bytes, and not about exchanges.
+    /// Whether work is counted in bytes rather than exchanges.
     pub const fn is_about_bytes(self) -> bool {
         matches!(self, Self::Bulk | Self::Jumbo | Self::Mixed)
     }
@@ -71,20 +71,21 @@ impl fmt::Display for Pattern {
 
 /// Distribution of packet lengths.
 ///
-/// Lengths are those of IP packets; a message has 40 bytes less, for both headers. A packet of 40
-/// is a pure acknowledgement, which applications do not send: it becomes a message of one byte.
+/// Lengths are those of IP packets; a message is 40 bytes shorter, because of the two headers. A
+/// 40-byte packet is a pure acknowledgement, which applications do not send, so it becomes a
+/// one-byte message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     name: String,
     source: &'static str,
-    /// Bytes of IP packets, and how many of them there are.
+    /// IP packet length in bytes, and the weight of that length.
     weights: Vec<(u16, u32)>,
 }
 
-/// Bytes that a message has less than its packet.
+/// Number of bytes by which a message is shorter than its packet.
 const HEADERS: u16 = 40;
 
-/// Name, source, and packets by length.
+/// Name, source, and weights by packet length.
 type Preset = (&'static str, &'static str, &'static [(u16, u32)]);
 
 const PRESETS: &[Preset] = &[
@@ -98,7 +99,7 @@ const PRESETS: &[Preset] = &[
     (
         "bimodal",
         "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % of 40 bytes, 20 % of 1500, a \
-         further mode at 1300; that mode's 10 % and the even rest are chosen here",
+         further mode at 1300; the 10 % for that mode and the uniform rest are chosen here",
         &[
             (40, 40),
             (100, 5),
@@ -114,17 +115,17 @@ const PRESETS: &[Preset] = &[
 ];
 
 impl Mix {
-    /// A named mix, or one that is spelt out: `40:7,576:4,1500:1`, lengths of IP packets and how
-    /// many of each.
+    /// Finds a named mix, or parses one that is spelt out: `40:7,576:4,1500:1`, IP packet lengths
+    /// with the number of packets of each length.
     ///
     /// # Errors
-    /// Unknown name, or an invalid mix.
+    /// The name is unknown, or the mix is invalid.
     pub fn find(text: &str) -> Result<Self, Error> {
         if let Some(mix) = Self::presets().find(|mix| mix.name == text) {
             return Ok(mix);
         }
         Self::spelt(text).ok_or_else(|| Error::Unknown {
-            what: "mix of lengths",
+            what: "mix of packet lengths",
             name: text.to_owned(),
             known: Self::presets()
                 .map(|mix| mix.name)
@@ -133,7 +134,7 @@ impl Mix {
         })
     }
 
-    /// The named ones; the first is the one to take when none is named.
+    /// The named mixes; the first one is the default.
     pub fn presets() -> impl Iterator<Item = Self> {
         PRESETS.iter().map(|&(name, source, weights)| Self {
             name: name.to_owned(),
@@ -155,7 +156,7 @@ impl Mix {
         (1..=u64::from(u32::MAX)).contains(&total).then_some(Self { name, source, weights })
     }
 
-    /// Its name, or how it was spelt.
+    /// Name of the mix, or the text that it was parsed from.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -165,7 +166,7 @@ impl Mix {
         self.source
     }
 
-    /// The bytes of the next message.
+    /// Draws the size in bytes of the next message.
     pub fn draw(&self, random: &mut fastrand::Rng) -> usize {
         let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
         let mut left = random.u32(..total);
@@ -225,7 +226,7 @@ mod tests {
         }
     }
 
-    /// The published figures that the preset reproduces.
+    /// Checks the published figures, which the preset reproduces.
     #[test]
     fn the_mix_of_the_exchange_has_its_mean_and_quartiles() {
         let mix = Mix::find("exchange").expect("a preset");

@@ -11,8 +11,8 @@ use crate::wire::Impairments;
 use linerate_record::tcp::TcpProof;
 use std::rc::Rc;
 
-/// Frequent enough that each impairment occurs often, rare enough that a stack that doubles its
-/// timer each time makes progress.
+/// High enough rates that each impairment occurs often, but low enough that a stack that doubles
+/// its timer on each loss still makes progress.
 pub const ROUGH: Impairments = Impairments {
     loss: 0.005,
     reorder: 0.01,
@@ -23,7 +23,7 @@ pub const ROUGH: Impairments = Impairments {
     only_data: false,
 };
 
-/// Work of a few milliseconds: bytes, exchanges or connections.
+/// A few milliseconds' worth of work: bytes, exchanges or connections.
 pub const fn little(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Bulk => 4 << 20,
@@ -33,10 +33,10 @@ pub const fn little(pattern: Pattern) -> u64 {
     }
 }
 
-/// Does this much work over a wire with every impairment of `setup` and compares every byte.
+/// Does this much work over a wire with all impairments of `setup`, and compares every byte.
 ///
 /// # Errors
-/// Bytes arrived that were not sent, or nothing arrives any more.
+/// Bytes arrived that were not sent, or nothing arrived any more.
 pub fn prove(
     setup: &Setup,
     stacks: [&dyn Stack; 2],

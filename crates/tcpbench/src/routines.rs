@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of routines by name, and the seam through which a stack calls them.
+//! Named sets of routines, and the seam through which a stack calls them.
 
 mod seam;
 
@@ -13,13 +13,13 @@ pub(crate) use seam::empty_call_ticks;
 pub use seam::{Activity, Reading, Seam};
 pub use tally::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Tallies, Tally};
 
-/// Checksum, copy, and both at once.
+/// The routines for checksum, copy, and copy with checksum.
 #[derive(Clone, Copy, Debug)]
 pub struct Routines {
     name: &'static str,
     checksum: Routine,
     copy: Routine,
-    /// None: a copy, followed by a sum of the copy.
+    /// If `None`, a copy followed by a checksum of the copy.
     copy_checksum: Option<Routine>,
 }
 
@@ -44,13 +44,13 @@ impl Routines {
         }
     }
 
-    /// The checksum of the white paper in C, and a copy in C, one after the other.
+    /// The white paper's checksum in C and a copy in C, one after the other.
     fn document() -> Self {
         let routines = Self::of_variant(bench::document());
         routines.expect("plain C runs everywhere")
     }
 
-    /// The same checksum with the copy of the C library: the white paper's "Libc".
+    /// The same checksum with the C library's copy: the white paper's "Libc".
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
         let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
@@ -58,7 +58,7 @@ impl Routines {
         Self { name: LIBC, copy, ..Self::document() }
     }
 
-    /// A checksum that is wrong by one carry for some bytes: a test of the checks.
+    /// Routines with a checksum that is off by one carry for some inputs, to test the checks.
     pub fn wrong_by_a_carry() -> Self {
         let routines = Self::of_variant(bench::wrong_by_a_carry());
         routines.expect("plain C runs everywhere")
@@ -79,7 +79,7 @@ impl Routines {
         self.copy
     }
 
-    /// The combined copy and checksum, if available.
+    /// The routine for copy with checksum, if available.
     pub fn copy_checksum(&self) -> Option<Routine> {
         self.copy_checksum
     }
@@ -89,14 +89,14 @@ impl Routines {
 pub const SELECTED: &str = "selected";
 /// The white paper's routines in C.
 pub const DOCUMENT: &str = "document";
-/// The white paper's checksum in C, and the copy of the C library.
+/// The white paper's checksum in C, and the C library's copy.
 pub const LIBC: &str = "libc";
 /// The stack's own checksums.
 pub const STACK: &str = "stack";
 /// No checksums: the bound.
 pub const OFF: &str = "off";
 
-/// A contestant: routines, and the side that computes checksums.
+/// A contestant: a set of routines, and what computes checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
     name: &'static str,
@@ -105,14 +105,14 @@ pub struct Set {
 }
 
 impl Set {
-    /// Routines for sums and copies.
+    /// A set that uses these routines for checksums and copies.
     pub fn from_routines(routines: Routines) -> Self {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
-    /// Every set that can run here: the white paper's, each variant of the kernels from the
-    /// simplest up, the selected one, the stack's own checksums, and none at all. The last two copy
-    /// with the selected routine.
+    /// Every set that can run here: those of the white paper, each kernel variant starting with the
+    /// simplest, the selected one, the stack's own checksums, and no checksums at all. The last two
+    /// copy with the selected routine.
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
@@ -124,7 +124,7 @@ impl Set {
     /// Finds a set.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot run here.
+    /// There is no set with that name, or it cannot run here.
     pub fn find(name: &str) -> Result<Self, Error> {
         let all = Self::all();
         let known = || all.iter().map(|set| set.name.to_owned()).collect();
@@ -136,8 +136,8 @@ impl Set {
         })
     }
 
-    /// The best set without vector instructions that can run here: the last one in the table of the
-    /// kernels, which starts with the simplest, that is made for this architecture.
+    /// The best set without vector instructions that can run here: the last one made for this
+    /// architecture in the kernel table, which starts with the simplest.
     pub fn scalar() -> &'static str {
         let fit = variants().filter(|v| v.is_supported() && !v.is_vector());
         let made_for = fit.filter(|v| !["aligned", "alcg"].contains(&v.name()));
@@ -149,21 +149,22 @@ impl Set {
         self.name
     }
 
-    /// The routines for sums and copies.
+    /// The routines for checksums and copies.
     pub fn routines(&self) -> &Routines {
         &self.routines
     }
 
-    /// Side that computes checksums.
+    /// What computes checksums.
     pub fn checksums(&self) -> Checksums {
         self.checksums
     }
 
-    /// Checks every routine of the set against the specification: lengths from 0 on and around
-    /// those of segments, sources and destinations at many alignments, random bytes and all ones.
+    /// Checks every routine of the set against the specification: with lengths from 0 and around
+    /// segment lengths, with sources and destinations at many alignments, and with random bytes and
+    /// all ones.
     ///
     /// # Errors
-    /// One of them is wrong; the first difference.
+    /// A routine is wrong; the error contains the first difference.
     pub fn check(&self) -> Result<(), Error> {
         let mut seam = Seam::new(self.routines);
         let found = FILLS.iter().find_map(|fill| {
@@ -186,7 +187,7 @@ impl Set {
 
 const FILLS: [&str; 2] = ["random", "0xff"];
 
-/// The longest segment with its header, plus one byte.
+/// Size of the longest segment with its TCP header, plus one byte.
 const LONGEST: usize = 8021;
 
 /// Lengths below this are checked at every alignment.
@@ -197,7 +198,7 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..SHORT).chain(around.into_iter().flat_map(|length| length - 1..=length + 1))
 }
 
-/// A difference between a routine of the set and the specification.
+/// Describes a difference between a routine of the set and the specification.
 fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     const GUARD: u8 = 0x3c;
     let begin = 0x89ab_cdef;
@@ -220,7 +221,7 @@ fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     alone.or(both).or(copied)
 }
 
-#[expect(unsafe_code, reason = "functions as C calls them")]
+#[expect(unsafe_code, reason = "functions with the C calling convention")]
 pub(crate) mod slowed;
 
 #[cfg(test)]

@@ -20,17 +20,17 @@ pub struct Request {
     pub stacks: Stacks,
     /// The patterns.
     pub patterns: Vec<Pattern>,
-    /// The sets; the bound is always included.
+    /// The sets to measure; the bound is always included.
     pub sets: Vec<Set>,
-    /// Transport of frames to the receiver.
+    /// How frames reach the receiver.
     pub wire: WireMode,
-    /// Bytes of each buffer.
+    /// Size of each buffer in bytes.
     pub buffer: usize,
-    /// Lengths of messages in the mixed pattern.
+    /// Message lengths in the mixed pattern.
     pub mix: Mix,
-    /// Total seconds of slices; checking and connecting come on top.
+    /// Total duration of the slices in seconds; checking and connecting take additional time.
     pub seconds: f64,
-    /// Seed of everything random.
+    /// Seed for all randomness.
     pub seed: u64,
     /// The CPU to run on.
     pub cpu: u32,
@@ -42,13 +42,13 @@ pub struct Request {
 pub struct Stacks {
     /// Available stacks.
     pub present: Vec<Box<dyn Stack>>,
-    /// Name of the missing stack, and how to get it.
+    /// Names of the missing stacks, and how to get them.
     pub skipped: Vec<Skipped>,
 }
 
 impl Stacks {
     /// The stacks with these names; if empty, all available ones. lwIP is skipped if it was not
-    /// built, unless it is requested alone.
+    /// built, unless it is the only stack requested.
     ///
     /// # Errors
     /// A name is unknown, or none of the stacks is available.
@@ -88,7 +88,7 @@ impl Stacks {
 /// Measures everything on the given CPU. `watch` receives the share done so far.
 ///
 /// # Errors
-/// The processor is not available, a routine is wrong, or a session fails.
+/// The CPU is not available, a routine is wrong, or a session fails.
 pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     let allowed = linerate_linux::allowed_cpus().unwrap_or_default();
     let sampler_cpu = allowed.into_iter().find(|&cpu| cpu != request.cpu);
@@ -149,7 +149,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     })
 }
 
-/// The law as each stack follows it. A stack that does not support every segment size is skipped.
+/// Fits the law for each stack. A stack that does not support every segment size is skipped.
 fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
     let Stacks { present: stacks, skipped } = &mut request.stacks;
     let mut laws = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
     use linerate_record::Scalar;
     use linerate_record::tcp::TcpSeam;
 
-    /// Everything is there and consistent; speed is not judged.
+    /// Everything is present and consistent; speed is not judged.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
         let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");
@@ -206,7 +206,7 @@ mod tests {
                     [&set.share_checksum, &set.share_copy, &set.share_copy_checksum].map(share);
                 let total = sum + copy + both;
                 assert!((0.0..1.0).contains(&total), "{} {}: {total}", pattern.name, set.name);
-                // Connections without data are headers alone, which are summed inline.
+                // Connections without data consist of headers alone, which are summed inline.
                 let calls = set.seam.iter().filter(|seam| !seam.is_inline());
                 let sums = calls.clone().any(|seam| seam.routine != "copy");
                 let has_payload = pattern.name != "response";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thread on another processor that reads, at random moments, which routine runs.
+//! A thread on another CPU that reads, at random times, which routine is running.
 //!
 //! ```text
 //! until told to end: wait 2 to 12 us, drawn at random; count what runs
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 /// Sampling interval.
 const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
 
-/// Number of samples per activity, by its number.
+/// Number of samples per activity, indexed by the activity's number.
 pub(crate) type Counts = [u64; 5];
 
 /// A sampling thread, which ends on drop.
@@ -37,7 +37,8 @@ impl Sampler {
         let end = Arc::new(AtomicBool::new(false));
         let (seen, tally, stop) = (Arc::clone(&activity), Arc::clone(&counts), Arc::clone(&end));
         let look = move || {
-            // Without that processor it shares that of the run, whose slices then do not count.
+            // If the thread cannot be pinned, it shares the CPU of the run, whose slices then do
+            // not count.
             let _ = pin_current_thread(cpu);
             let mut random = fastrand::Rng::with_seed(seed);
             while !stop.load(Ordering::Relaxed) {
@@ -68,7 +69,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic but by what is wrong with the program.
+            // The thread panics only if there is a bug.
             thread.join().expect("the sampler ends on request");
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Client, server and wire under one pattern: the loop that everything runs in.
+//! Client, server and wire under one pattern, and the loop that runs them.
 //!
 //! ```text
 //! each turn, one virtual microsecond:
@@ -12,7 +12,7 @@
 //! if nothing has got through for long: give up, and say what was on the wire
 //! ```
 //!
-//! A session continues from slice to slice of work, so that sets can be interleaved without
+//! A session continues from one slice of work to the next, so that sets can be interleaved without
 //! reconnecting. Comparing the received data is not timed.
 
 mod applications;
@@ -36,7 +36,7 @@ use time::Watchdog;
 /// Cost of one slice of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Bytes of payload that arrived and were compared, in both directions.
+    /// Payload bytes that arrived and were compared, in both directions.
     pub bytes: u64,
     /// Exchanges, or connections opened and closed.
     pub exchanges: u64,
@@ -46,7 +46,7 @@ pub struct Slice {
     pub cpu_ns: u64,
     /// Virtual microseconds.
     pub virtual_us: u64,
-    /// Reason why the slice does not count: the thread was off its CPU.
+    /// Reason why the slice does not count, if the thread was off its CPU.
     pub dropped: Option<Dropped>,
 }
 
@@ -61,11 +61,11 @@ pub struct Session {
     stream: Rc<Stream>,
     random: fastrand::Rng,
     now: Micros,
-    /// Time of an application's next poll if no frame arrives before.
+    /// Time of an application's next poll if no frame arrives earlier.
     alarm: Option<Micros>,
     /// Bytes sent by the client.
     sent: u64,
-    /// Bytes of the next message, for patterns with messages.
+    /// Size in bytes of the next message, for patterns with messages.
     message: usize,
     /// Data received by the server, and by the client.
     at_server: Sink,
@@ -75,7 +75,7 @@ pub struct Session {
     refused: u64,
     /// CPU time of the comparisons.
     comparing_ns: u64,
-    /// The location that a sampler reads.
+    /// The memory location that a sampler reads.
     activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
     clock: Machine,
@@ -85,7 +85,7 @@ impl Session {
     /// Creates both ends and connects them, except for [`Pattern::Response`].
     ///
     /// # Errors
-    /// A stack does not support the request, or the connection fails.
+    /// A stack does not support the request, or connecting fails.
     pub fn new(
         setup: &Setup,
         [client, server]: [&dyn Stack; 2],
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Statistics of the wire.
+    /// Statistics on the wire.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }
@@ -182,8 +182,8 @@ impl Session {
         [self.client.counters(), self.server.counters()]
     }
 
-    /// Connections that were refused and reopened because the server took a delayed segment for the
-    /// start of a connection.
+    /// Connections that were refused and reopened because the server mistook a delayed segment for
+    /// the start of a connection.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -202,13 +202,13 @@ impl Session {
         }
     }
 
-    /// Starts or stops watching the calls of routines.
+    /// Starts or stops watching the calls to routines.
     pub fn watch(&mut self, reading: Option<Reading>) {
         self.client.watch(reading);
         self.server.watch(reading);
     }
 
-    /// Statistics of the calls at both ends.
+    /// Statistics on the calls at both ends.
     pub fn tallies(&self) -> Tallies {
         self.client.tallies() + &self.server.tallies()
     }

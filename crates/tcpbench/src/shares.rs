@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of checksums and copies in the run time, by two methods that have only the seam in common:
-//! a disagreement reveals an error of one of them.
+//! Share of the run time taken by checksums and copies, by two methods that have only the seam in
+//! common: a disagreement reveals an error in one of them.
 //!
 //! ```text
 //! timed:   rounds in random order of one unmodified slice, and two that read the counter around
@@ -15,8 +15,8 @@
 //! Timing a call slows down the code around it, so the total comes from slices without timing. An
 //! out-of-order processor overlaps instructions: serializing reads delay code that would overlap
 //! with the call, which then seems too long; with nonserializing reads the call continues past the
-//! read, and most of a copy is missed. The true time is in between: the figure is the midpoint, its
-//! interval extends from one to the other.
+//! read, and most of a copy is missed. The true time is in between: the figure is the midpoint, and
+//! its interval extends from one to the other.
 //!
 //! A sample sees a mark only when all stores before it have completed, so sampling attributes
 //! memory stalls to the stores that cause them.
@@ -31,10 +31,11 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
-/// Size of a slice relative to a normal one: a shorter slice is less likely to be preempted.
+/// Factor by which a slice is shorter than a normal one: a shorter slice is less likely to be
+/// preempted.
 pub(crate) const PART: u64 = 6;
 
-/// Repetitions of both methods of reading.
+/// Number of rounds with both methods of reading.
 pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
@@ -43,19 +44,19 @@ const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
-/// Samples that an interval of at most 3 points either way needs, and the number that is
+/// Number of samples needed for an interval of at most 3 points either way, and the number that is
 /// sufficient.
 const LOOKS_MIN: u64 = 750;
 const LOOKS: u64 = 2500;
 
-/// Maximum slices for collecting them.
+/// Maximum number of slices for collecting samples.
 const SAMPLED: usize = 200;
 
 const METHOD_TIMED: &str = "timestamp counter around each call at the seam, minus an empty call, \
-                            over the time of slices without it, per frame; midpoint of serializing \
-                            and non-serializing reads, medians over rounds";
+                            over the time of slices without readings, per frame; midpoint of \
+                            serializing and non-serializing reads, medians over rounds";
 const METHOD_SAMPLED: &str = "random samples of the running routine from another CPU, in \
-                              undisturbed slices; normal interval of a proportion";
+                              undisturbed slices; normal-approximation interval of a proportion";
 const METHOD_ALONE: &str = "bytes checksummed by calls at the seam and inline in headers, over the \
                             payload of the same slices";
 
@@ -63,17 +64,17 @@ const PREEMPTED: &str = "no round in which both slices were undisturbed";
 
 const UNSEEN: &str = "the stack's own checksums bypass the seam";
 
-/// Shares of the routines of a set. Figures are for sums, copies, and copies that sum.
+/// Time shares of a set's routines. Figures are for checksums, copies, and copies with checksum.
 pub(crate) struct Shares {
     pub(crate) timed: [Figure; 3],
     pub(crate) sampled: [Figure; 3],
-    /// Bytes summed alone over bytes of payload.
+    /// Bytes checksummed without a copy, divided by payload bytes.
     pub(crate) alone: Figure,
     pub(crate) seam: Vec<TcpSeam>,
 }
 
 impl Shares {
-    /// Work inside the stack, invisible to the seam.
+    /// Removes the figures for checksums, which the stack computes itself, invisible to the seam.
     pub(crate) fn without_sums(mut self) -> Self {
         let unseen = |method| Figure::absent("1", Tier::Sw, method, UNSEEN);
         self.timed[0] = unseen(METHOD_TIMED);
@@ -83,8 +84,8 @@ impl Shares {
     }
 }
 
-/// Measures the shares in slices of a session, parts of this much work; also by sampling if there
-/// is a sampler. The seed determines the order of slices.
+/// Measures the shares in slices of a session, each a part of this amount of work, and also by
+/// sampling if there is a sampler. The seed determines the order of slices.
 ///
 /// # Errors
 /// The session fails.
@@ -112,7 +113,7 @@ pub(crate) fn shares(
     })
 }
 
-/// A slice with the routine calls in it; a plain one has none.
+/// A slice with the statistics on the routine calls in it; a plain slice has none.
 struct Watched {
     /// Index into [`CONTESTANTS`].
     contestant: usize,
@@ -120,12 +121,12 @@ struct Watched {
     tallies: Tallies,
 }
 
-/// The slices of all rounds, and the statistics of one method of reading, in valid slices and
-/// others: the number and kind of calls do not depend on preemption.
+/// The slices of all rounds, and the call statistics for one method of reading, from valid and
+/// other slices: the number and kind of calls do not depend on preemption.
 struct Called {
     slices: Samples<Watched>,
     tallies: Tallies,
-    /// Bytes of payload in the same slices.
+    /// Payload bytes in the same slices.
     bytes: u64,
 }
 
@@ -202,12 +203,13 @@ fn of_the_run(counts: &Counts) -> u64 {
     counts[..Activity::Comparing as usize].iter().sum()
 }
 
-/// The share of an activity among the samples of the run.
+/// Share of an activity among the samples that fall within the run.
 fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {
         let reason = format!(
-            "{run} samples in undisturbed slices, {LOOKS_MIN} are needed: leave a second CPU free"
+            "{run} samples in undisturbed slices, at least {LOOKS_MIN} needed: leave a second CPU \
+             free"
         );
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
     }
@@ -254,7 +256,7 @@ mod tests {
     use super::*;
     use linerate_trial::Dropped;
 
-    /// Samples of the run: sums, copies, both, the stack; and samples between slices.
+    /// Samples within the run: stack, checksums, copies, both; then samples between slices.
     const LOOKED: Counts = [300, 150, 50, 500, 9000];
 
     #[test]
@@ -263,7 +265,7 @@ mod tests {
         let expected = LOOKED[Activity::Checksum as usize] as f64 / 1000.0;
         assert_eq!((share.as_number(), share.n), (Some(expected), 1000));
         let (low, high) = (share.low.expect("an end"), share.high.expect("an end"));
-        // 1.96 standard deviations of a share of 1,000 looks.
+        // 1.96 standard deviations of a share from 1,000 samples.
         let half = 1.96 * (expected * (1.0 - expected) / 1000.0).sqrt();
         assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
         let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
@@ -271,7 +273,8 @@ mod tests {
         assert!(few.reason.is_some_and(|reason| reason.starts_with("500 samples")));
     }
 
-    /// A slice of 100 frames whose calls took as many ticks, of which an empty call 10.
+    /// A slice of 100 frames whose 50 calls took this many ticks in total; an empty call takes 10
+    /// ticks.
     fn watched(contestant: usize, ticks: u64) -> Watched {
         let slice = Slice { frames: 100, cpu_ns: 1, ..Slice::default() };
         let checksum = Tally { calls: 50, timed: 50, ticks, ..Tally::default() };
@@ -285,7 +288,7 @@ mod tests {
         Watched { contestant: PLAIN, slice, tallies: Tallies::default() }
     }
 
-    /// The share of sums in seven rounds, of which a contestant has lost some.
+    /// The share of checksums from seven rounds, some of which a contestant has lost.
     fn share(is_dropped: impl Fn(usize, usize) -> bool) -> Figure {
         let of = |contestant: usize, slice: &dyn Fn() -> Watched| {
             let keep = |round| match is_dropped(contestant, round) {
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn a_timed_share_is_the_middle_of_both_readings_and_spans_them() {
         let share = share(|_, _| false);
-        // 600 and 200 ticks per frame within calls, 2,000 per frame in all.
+        // 600 and 200 ticks per frame within calls, out of 2,000 per frame in total.
         let near = |figure: Option<f64>, expected: f64| {
             assert!(figure.is_some_and(|figure| (figure - expected).abs() < 1e-3), "{share:?}");
         };

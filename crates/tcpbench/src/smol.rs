@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! smoltcp as a stack to measure.
 //!
-//! smoltcp has no hook for copies or sums. But it lets a device say that it computes checksums, and
-//! it lends its ring buffers to closures. So the sums are taken at the device layer here, where
-//! frames are copied anyway, and the copies between application and ring are the set's as well:
+//! smoltcp has no hook for copies or checksums. But it lets a device declare that it computes
+//! checksums, and it lends its ring buffers to closures. Checksums are therefore computed in the
+//! device layer here, where frames are copied anyway, and the copies between application and ring
+//! use the set's routines as well:
 //!
 //! ```text
 //! application --copy--> ring --smoltcp's own copy--> buffer of the device
@@ -11,9 +12,10 @@
 //!         buffer of the other device --smoltcp's own copy--> ring --copy--> application
 //! ```
 //!
-//! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies
-//! disappear, and the sums are separate. Headers are copied and summed inline in every set, like
-//! lwIP's: they were just written in pieces, so that wider loads would defeat store forwarding.
+//! With [`WireMode::Reference`], the frame itself serves as the buffer of both devices: the two
+//! copies disappear, and the checksums are separate. Headers are copied and summed inline in every
+//! set, like lwIP's: they were just written in pieces, so wider loads would defeat store
+//! forwarding.
 
 use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_BYTES, Micros, SERVER_PORT, Side,
@@ -31,7 +33,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Offsets of the checksums in the headers of IPv4 and TCP.
+/// Offsets of the checksums in the IPv4 and TCP headers.
 const IP_CHECKSUM: usize = 10;
 const TCP_CHECKSUM: usize = 16;
 
@@ -57,19 +59,19 @@ impl Stack for Smoltcp {
     }
 }
 
-/// The device that sums and copies between smoltcp and the wire.
+/// The device layer that computes checksums and copies between smoltcp and the wire.
 struct Layer {
     seam: Seam,
     checksums: Checksums,
     copies: bool,
     frame_bytes: usize,
-    /// Output of smoltcp before it is copied to a frame.
+    /// smoltcp's output before it is copied to a frame.
     outgoing: Vec<u8>,
     counters: Counters,
 }
 
 impl Layer {
-    /// Copies a packet written by smoltcp into a frame, with its checksum if requested.
+    /// Copies a packet that smoltcp wrote into a frame, with its checksums if requested.
     fn send(&mut self, bytes: usize, port: &mut Port<'_>) {
         let mut frame = port.pool.take(bytes);
         let from = &self.outgoing[..bytes];
@@ -81,7 +83,7 @@ impl Layer {
         self.sent(frame, port);
     }
 
-    /// Computes the checksum of a packet that smoltcp wrote into the frame itself.
+    /// Computes the checksums of a packet that smoltcp wrote directly into the frame.
     fn send_in_place(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         if self.checksums == Checksums::Routines {
             let packet = frame.bytes_mut();
@@ -96,7 +98,7 @@ impl Layer {
         port.sent.push_back(frame);
     }
 
-    /// Copies a packet; returns whether its checksums match.
+    /// Copies a received packet; returns whether its checksums match.
     fn receive(&mut self, packet: &[u8], to: &mut [u8]) -> bool {
         if self.checksums == Checksums::Routines {
             return packet::copy_verified(&mut self.seam, to, packet);
@@ -124,8 +126,8 @@ fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
     }
 }
 
-/// Copies a packet in which smoltcp has left out both checksums, sums it on the way, and writes
-/// them.
+/// Copies a packet in which smoltcp has left out both checksums, computes them in the process, and
+/// writes them.
 fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
@@ -139,7 +141,7 @@ fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     finish(to_head, [ip, segment]);
 }
 
-/// The packet that smoltcp reads.
+/// The received packet that smoltcp reads.
 struct Inbox {
     /// A copy, of which `bytes` are valid.
     copy: Vec<u8>,
@@ -183,7 +185,7 @@ fn finish(head: &mut [u8], [ip, tcp]: [Sum; 2]) {
     head[IP_HEADER + TCP_CHECKSUM..][..2].copy_from_slice(&tcp.finish().to_be_bytes());
 }
 
-/// The layer and the wire for the duration of one poll.
+/// The device layer and the wire, for the duration of one poll.
 struct Device<'a, 'p> {
     layer: &'a mut Layer,
     inbox: &'a mut Inbox,
@@ -258,7 +260,7 @@ struct Smol {
     handle: SocketHandle,
     layer: Layer,
     inbox: Inbox,
-    /// The port of the next connection.
+    /// Port for the next connection.
     port: u16,
 }
 
@@ -344,7 +346,7 @@ impl Endpoint for Smol {
     fn send(&mut self, bytes: &[u8]) -> usize {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
         let mut taken = 0;
-        // The room may be in two pieces, where the ring ends.
+        // The free space may consist of two pieces if it wraps around the end of the ring.
         while socket.can_send() && taken < bytes.len() {
             let rest = &bytes[taken..];
             let copied = socket.send(|ring| {
@@ -430,7 +432,7 @@ mod tests {
         Smoltcp.endpoint(&config).expect("smoltcp takes any size")
     }
 
-    /// Everything over two queues and nothing else, so that a failure is the stack's.
+    /// Runs over two plain queues and nothing else, so that any failure is the stack's.
     #[test]
     fn a_stream_arrives_whole_over_either_wire() {
         for wire in [WireMode::Copy, WireMode::Reference] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data sent by the applications, and the descriptor rings they send from and receive into.
+//! Data sent by the applications, and the descriptor rings that they receive into.
 //!
-//! The bytes of a stream are known from their position alone, so the receiver compares every one
-//! of them. It does so when its ring is full: then the clocks are stopped, and the measurement ends
-//! where the data has reached the application.
+//! The position of a byte in the stream determines its value, so the receiver compares every byte.
+//! It does so when its ring is full, with the clocks stopped: the measurement ends when the data
+//! has reached the application.
 
 /// Minimum period of a stream in bytes.
 const PERIOD_MIN: usize = 1 << 20;
@@ -14,15 +14,15 @@ pub const PIECE: usize = 1 << 16;
 /// An endless stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// One period, followed by its beginning.
+    /// One period, followed by a copy of its beginning.
     bytes: Vec<u8>,
     period: usize,
 }
 
 impl Stream {
-    /// The stream of a seed, for a connection with buffers of this many bytes at each end. Its
-    /// period exceeds both buffers together, so that a byte cannot be mistaken for one a whole
-    /// period away.
+    /// Creates the stream for a seed and a connection with buffers of this many bytes at each end.
+    /// Its period exceeds the total size of both buffers, so that a byte cannot be mistaken for one
+    /// that is a whole period away.
     pub fn new(seed: u64, buffer: usize) -> Self {
         let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
         let mut random = fastrand::Rng::with_seed(seed);
@@ -32,13 +32,13 @@ impl Stream {
         Self { bytes, period }
     }
 
-    /// Up to [`PIECE`] bytes from a position on.
+    /// Up to [`PIECE`] bytes, starting at a position.
     pub fn piece(&self, position: u64, bytes: usize) -> &[u8] {
         let at = (position % self.period as u64) as usize;
         &self.bytes[at..][..bytes]
     }
 
-    /// The first difference from the stream: index and expected byte.
+    /// The first difference from the stream: its index and the expected byte.
     pub fn difference(&self, position: u64, bytes: &[u8]) -> Option<(usize, u8)> {
         let mut done = 0;
         for part in bytes.chunks(PIECE) {
@@ -59,11 +59,11 @@ pub struct Sink {
     storage: Vec<u8>,
     /// Bytes that the application requests at once.
     room: usize,
-    /// Start of the descriptors filled since the last comparison, and their number of bytes.
+    /// Start and number of bytes of each descriptor that was filled since the last comparison.
     filled: Vec<(usize, usize)>,
     /// Start of the next descriptor.
     next: usize,
-    /// Position of the first of them in the stream.
+    /// Position in the stream of the first filled descriptor.
     position: u64,
     /// Total bytes received.
     received: u64,
@@ -80,38 +80,38 @@ pub struct Difference {
     pub got: u8,
 }
 
-/// Bytes of a ring: small enough to stay in L2 together with the buffers of a connection.
+/// Ring size in bytes: small enough to stay in L2 together with the buffers of a connection.
 const RING_BYTES: usize = 1 << 17;
 
 /// Alignment of descriptors.
 const ALIGNMENT: usize = 16;
 
 impl Sink {
-    /// For an application that reads up to this many bytes at once.
+    /// Creates a sink for an application that reads up to this many bytes at once.
     pub fn new(room: usize) -> Self {
         let storage = vec![0; RING_BYTES.max(room)];
         let filled = Vec::with_capacity(storage.len() / ALIGNMENT);
         Self { storage, room, filled, next: 0, position: 0, received: 0 }
     }
 
-    /// Whether no descriptor is left before a comparison.
+    /// Whether no descriptor is left until the next comparison.
     pub fn is_full(&self) -> bool {
         self.storage.len() - self.next < self.room
     }
 
-    /// The next descriptor, to be written. Not when [`is_full`](Self::is_full).
+    /// The next descriptor, for writing. Must not be called if [`is_full`](Self::is_full).
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.storage[self.next..][..self.room]
     }
 
-    /// Records that this number of bytes was written.
+    /// Records that this many bytes were written to the descriptor.
     pub fn fill(&mut self, bytes: usize) {
         self.filled.push((self.next, bytes));
         self.next = (self.next + bytes).next_multiple_of(ALIGNMENT).min(self.storage.len());
         self.received += bytes as u64;
     }
 
-    /// Bytes received in all.
+    /// Total number of bytes received.
     pub fn received(&self) -> u64 {
         self.received
     }

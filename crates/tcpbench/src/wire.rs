@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames, and the queues that carry them from one end to the other, or lose them.
 //!
-//! A wire without [`Impairments`] hands frames over at the next turn, a few at a time. With them it
-//! loses, holds back, doubles and damages frames at random, by seed, so that a run can be repeated.
+//! A wire without [`Impairments`] hands frames over in the next iteration, a few at a time. With
+//! impairments, it loses, delays, duplicates and corrupts frames at random, based on a seed, so
+//! that a run can be repeated.
 //!
-//! Damage turns over bits anywhere in the frame. Some damage leaves every checksum right: that is
-//! the limit of the checksum (RFC 1071), not the fault of a routine. The wire knows, because it has
-//! seen the frame before: it counts such a frame and loses it. What damage is left must be found.
+//! Corruption flips bits anywhere in the frame. Some corruption leaves every checksum correct: that
+//! is a limitation of the checksum (RFC 1071), not the fault of a routine. The wire checks each
+//! corrupted frame for this; it counts such a frame and drops it. All remaining corruption must be
+//! detected.
 
 use crate::lent::Lent;
 use crate::link::{HEADER_BYTES, Micros, Side};
@@ -18,10 +20,10 @@ use std::ptr::NonNull;
 /// An IPv4 packet on the wire.
 #[derive(Debug)]
 pub struct Frame {
-    /// Of the size of the largest frame, however much of it is used.
+    /// Buffer with the size of the largest frame, regardless of how much of it is used.
     storage: Vec<u8>,
     bytes: usize,
-    /// Location of the bytes, if the sender still holds them.
+    /// The bytes, if they are still in the sender's memory.
     lent: Option<Lent>,
 }
 
@@ -31,12 +33,13 @@ impl Frame {
         self.lent.as_ref().map_or(&self.storage[..self.bytes], Lent::bytes)
     }
 
-    /// Its length in bytes.
+    /// Length of the frame in bytes.
     pub fn length(&self) -> usize {
         self.bytes
     }
 
-    /// Its bytes, to be written: those of the sender stay as they are.
+    /// The bytes of the frame, for writing; lent bytes are copied first, so the sender's stay
+    /// unchanged.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if let Some(lent) = self.lent.take() {
             self.storage[..self.bytes].copy_from_slice(lent.bytes());
@@ -44,8 +47,9 @@ impl Frame {
         &mut self.storage[..self.bytes]
     }
 
-    /// Its bytes where they stay for as long as the frame is kept, cut behind `header`; what is in
-    /// front may be written, and is a copy where the sender still holds the bytes.
+    /// The bytes of the frame at the location where they stay for as long as the frame is kept,
+    /// split after `header` bytes. The front part may be written; it is a copy if the bytes are
+    /// still in the sender's memory.
     pub(crate) fn pinned(&mut self, header: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
         match &self.lent {
             Some(lent) => {
@@ -61,7 +65,7 @@ impl Frame {
     }
 }
 
-/// Frames not in use, the one used last on top.
+/// Unused frames, with the most recently used one on top.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Frame>,
@@ -69,15 +73,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// For frames of up to this many bytes.
+    /// Creates a pool for frames of up to this many bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self { free: Vec::new(), bytes_max }
     }
 
-    /// A frame of this many bytes, with undefined content.
+    /// Takes a frame of this many bytes, with unspecified content.
     ///
     /// # Panics
-    /// If that is more than the pool is for.
+    /// If this exceeds the pool's maximum frame size.
     pub fn take(&mut self, bytes: usize) -> Frame {
         assert!(
             bytes <= self.bytes_max,
@@ -90,24 +94,24 @@ impl Pool {
         frame
     }
 
-    /// A frame with the same bytes.
+    /// Takes a frame and copies the bytes of another one into it.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
         let mut copy = self.take(frame.length());
         copy.bytes_mut().copy_from_slice(frame.bytes());
         copy
     }
 
-    /// A frame that stays where its sender has it.
+    /// Takes a frame whose bytes stay in the sender's memory.
     ///
     /// # Panics
-    /// As [`take`](Self::take).
+    /// Same as [`take`](Self::take).
     pub(crate) fn lend(&mut self, lent: Lent) -> Frame {
         let mut frame = self.take(lent.bytes().len());
         frame.lent = Some(lent);
         frame
     }
 
-    /// The frame is not needed any more.
+    /// Returns a frame that is no longer needed.
     pub fn put(&mut self, mut frame: Frame) {
         frame.lent = None;
         self.free.push(frame);
@@ -117,39 +121,39 @@ impl Pool {
 /// An endpoint's view of the wire while it is polled.
 #[derive(Debug)]
 pub struct Port<'a> {
-    /// Frames that have arrived, the oldest in front.
+    /// Frames that have arrived, the oldest at the front.
     pub arrived: &'a mut VecDeque<Frame>,
     /// Frames to be sent, the latest at the back.
     pub sent: &'a mut VecDeque<Frame>,
-    /// Source of frames, and their destination after reading.
+    /// Where frames are taken from, and returned to after reading.
     pub pool: &'a mut Pool,
 }
 
-/// Impairments of a wire. Shares are of frames, drawn independently.
+/// Impairments of a wire. Shares are fractions of all frames, drawn independently.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// Share that is lost.
+    /// Share of frames that are lost.
     pub loss: f64,
-    /// Share that is held back, so that later ones overtake it.
+    /// Share of frames that are held back, so that later ones overtake them.
     pub reorder: f64,
-    /// Share that arrives twice.
+    /// Share of frames that arrive twice.
     pub duplicate: f64,
-    /// Share in which bits are turned over.
+    /// Share of frames in which bits are flipped.
     pub corrupt: f64,
-    /// Virtual microseconds from one end to the other.
+    /// One-way delay in virtual microseconds.
     pub delay: Micros,
-    /// Bytes per virtual microsecond that a direction carries; `None` for any number.
+    /// Rate of each direction in bytes per virtual microsecond; `None` for unlimited.
     pub rate: Option<f64>,
-    /// Whether frames without payload are left alone.
+    /// Whether frames without payload are spared.
     pub only_data: bool,
 }
 
-/// Statistics of a wire.
+/// Statistics on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Frames that were sent.
     pub frames: u64,
-    /// Bytes of those, headers included.
+    /// Bytes in the sent frames, including headers.
     pub bytes: u64,
     /// Frames lost.
     pub lost: u64,
@@ -157,17 +161,18 @@ pub struct Carried {
     pub reordered: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
-    /// Frames that arrived damaged.
+    /// Frames that arrived corrupted.
     pub corrupted: u64,
-    /// Frames damaged such that every checksum still matched, and lost for it.
+    /// Frames corrupted in such a way that every checksum still matched, and dropped for that
+    /// reason.
     pub masked: u64,
 }
 
-/// Most frames a direction delivers per iteration: a driver's burst. It keeps an endpoint that
-/// acknowledges once per iteration from acknowledging once per window.
+/// Maximum number of frames that a direction delivers per iteration: a driver's burst. The limit
+/// keeps an endpoint that acknowledges once per iteration from acknowledging only once per window.
 const BURST: usize = 16;
 
-/// Maximum additional delay of a frame.
+/// Maximum additional delay of a frame that is held back, in virtual microseconds.
 const HELD_BACK_MAX: Micros = 20;
 
 /// One direction.
@@ -175,9 +180,9 @@ const HELD_BACK_MAX: Micros = 20;
 struct Line {
     sent: VecDeque<Frame>,
     arrived: VecDeque<Frame>,
-    /// Frames on their way, by when they arrive and by number.
+    /// Frames in flight, by arrival time and number.
     flying: BTreeMap<(Micros, u64), Frame>,
-    /// Time at which the line will have sent its queue, in microseconds.
+    /// Time at which the line will have sent its queue, in virtual microseconds.
     free_at: f64,
 }
 
@@ -190,13 +195,13 @@ pub struct Wire {
     /// Whether frames carry checksums.
     summed: bool,
     random: fastrand::Rng,
-    /// The headers of the last frame sent, kept on request.
+    /// The headers of the last frame that was sent, kept on request.
     last: Option<Vec<u8>>,
     carried: Carried,
 }
 
 impl Wire {
-    /// A wire for frames of up to this many bytes, with or without checksums.
+    /// Creates a wire for frames of up to this many bytes, with or without checksums.
     pub fn new(bytes_max: usize, impairments: Impairments, summed: bool, seed: u64) -> Self {
         Self {
             lines: Default::default(),
@@ -209,7 +214,7 @@ impl Wire {
         }
     }
 
-    /// An endpoint's view of it.
+    /// An endpoint's view of the wire.
     pub fn port(&mut self, side: Side) -> Port<'_> {
         let [up, down] = &mut self.lines;
         let (arrived, sent) = match side {
@@ -219,7 +224,7 @@ impl Wire {
         Port { arrived, sent, pool: &mut self.pool }
     }
 
-    /// Delivers frames due at this time; returns whether there were any.
+    /// Takes up sent frames and delivers those due at this time; returns whether there were any.
     pub fn carry(&mut self, now: Micros) -> bool {
         let Some(impairments) = self.impairments else { return self.hand_over() };
         let mut carried = false;
@@ -240,7 +245,7 @@ impl Wire {
         carried
     }
 
-    /// The next few of each direction, in order.
+    /// Delivers the next few frames in each direction, in order.
     fn hand_over(&mut self) -> bool {
         let mut carried = false;
         for line in &mut self.lines {
@@ -282,7 +287,8 @@ impl Wire {
         if self.random.f64() < how.duplicate {
             self.carried.duplicated += 1;
             let copy = self.pool.copy(&frame);
-            // Behind every frame of the same time that was sent before; they are fewer than 2^32.
+            // Sorts after every earlier frame with the same arrival time; there are fewer than 2^32
+            // frames.
             let number = self.carried.frames + (1 << 32);
             self.lines[which].flying.insert((at, number), copy);
         }
@@ -301,7 +307,7 @@ impl Wire {
         self.lines[which].flying.insert((at, self.carried.frames), frame);
     }
 
-    /// Turns over 1 to 4 bits of a frame.
+    /// Flips 1 to 4 bits of a frame.
     fn damage(&mut self, frame: Frame) -> Frame {
         let mut damaged = self.pool.copy(&frame);
         self.pool.put(frame);
@@ -323,12 +329,12 @@ impl Wire {
         self.carried
     }
 
-    /// From now on keeps the headers of the last frame.
+    /// Keeps the headers of the last frame from now on.
     pub fn keep_last(&mut self) {
         self.last.get_or_insert_default();
     }
 
-    /// The last frame since [`keep_last`](Self::keep_last), in words.
+    /// Describes the last frame sent since [`keep_last`](Self::keep_last).
     pub fn last(&self) -> String {
         self.last.as_deref().and_then(describe).unwrap_or_else(|| "not seen: none was sent".into())
     }
@@ -339,7 +345,7 @@ fn keep(last: &mut Vec<u8>, frame: &Frame) {
     last.extend(frame.bytes().iter().take(HEADER_BYTES));
 }
 
-/// A segment by its headers.
+/// Describes a segment, given its headers.
 fn describe(header: &[u8]) -> Option<String> {
     let word = |at: usize| Some(u16::from_be_bytes(header.get(at..at + 2)?.try_into().ok()?));
     let long = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
@@ -357,8 +363,8 @@ fn describe(header: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Whether a receiver finds nothing wrong with the checksums of a damaged packet, by the
-/// specification: of the header, and of the segment with its pseudo-header.
+/// Whether a receiver would accept the checksums of a corrupted packet according to the
+/// specification: that of the header, and that of the segment with its pseudo-header.
 fn sums_match(packet: &[u8]) -> bool {
     let Some((header, rest)) = packet.split_at_checked(20) else { return false };
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));

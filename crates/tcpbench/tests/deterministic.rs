@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same segments: twice, with any set, and in any build: the expected
-//! counts are below.
+//! The same seed gives the same segments when repeated, with any set, and in any build; the
+//! expected counts are below.
 
 use linerate_record::tcp::TcpProof;
 use linerate_tcpbench::Stack;
@@ -38,7 +38,7 @@ fn segments_are_those_of_the_seed() {
     }
 }
 
-/// Segments, those lost, those damaged.
+/// Segments sent, lost, and corrupted.
 type Counts = (u64, u64, u64);
 
 /// By pattern.

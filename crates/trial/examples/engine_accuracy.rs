@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the engine on this machine for known values: races of loops with exact work.
+//! Accuracy of the engine on this machine for known values: races between loops with exactly known
+//! work.
 //!
-//! Prints a line per check for `cargo xtask accuracy`: a share of intervals that hold the truth may
-//! miss their confidence by its own sampling error. What the engine costs is printed alongside.
+//! Prints one line per check for `cargo xtask accuracy`. The share of intervals that contain the
+//! true value may fall short of their confidence by its own sampling error. The cost of the engine
+//! is printed as well.
 //!
 //! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
@@ -13,25 +15,25 @@ use linerate_trial::{Account, Clock, Fill, Length, Machine, Rules, Samples, Watc
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Steps of the chain that each contestant goes through: the second does a quarter more than the
-/// first, the third twice as much, the last the same.
+/// Number of chain steps for each contestant: the second does a quarter more than the first, the
+/// third twice as much, the last the same.
 const STEPS: [u64; 4] = [4000, 5000, 8000, 4000];
 const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
-/// Relative overhead of a call and the start of a chain.
+/// Relative overhead of a call and of starting a chain.
 const START: f64 = 0.01;
 
-/// Share of races whose order is found: the interval of a ratio misses the truth on the side of 1
-/// in 2.5 % of all races.
+/// Share of races whose order is found: in 2.5 % of all races, the interval of a ratio misses the
+/// true value on the side towards 1.
 const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;
 const RACES: u64 = 40;
 
-/// Seconds of a window.
+/// Window length in seconds.
 const WINDOW: f64 = 25e-6;
 
-/// Steps of xorshift64 (Marsaglia, 2003), each of which needs the one before.
+/// Steps of xorshift64 (Marsaglia, 2003), each of which depends on the previous one.
 fn chain(steps: u64) -> u64 {
     let mut x = black_box(1_u64);
     for _ in 0..steps {
@@ -64,7 +66,7 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
     samples
 }
 
-/// Entries that are not a check.
+/// Prints an entry that is not a check.
 fn print_check(name: &str, value: f64, n: usize) {
     println!("{name} {value:.4} n={n}");
 }
@@ -73,7 +75,8 @@ fn share(name: &str, hits: usize, trials: u64, stated: f64, why: &str) {
     println!("{}", Check::share(name, hits as u64, trials, stated, why));
 }
 
-/// Nanoseconds of opening and closing a window around nothing, of which what is within its ticks.
+/// Prints the time in ns to open and close an empty window, and the part of it within the window's
+/// ticks.
 fn overhead(clock: &Machine) {
     let (mut whole, mut within) = (Vec::new(), Vec::new());
     for _ in 0..1001 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fastest of several clean windows: disturbances of a load or a copy only ever add time.
+//! The fastest of several clean windows: disturbances only ever add time to a load or a copy.
 //!
-//! For work that has one true time, and no rival to be compared with in the same moment.
+//! For work that has one true duration and no rival that it must be compared with at the same time.
 
 use crate::clean::{Timed, time};
 use crate::clock::Clock;
@@ -9,46 +9,49 @@ use crate::clock::Clock;
 /// Number and length of windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Length of a window in ns: 0.1 to 2 ms.
+    /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Consecutive windows that must not beat the fastest.
+    /// Number of consecutive windows that must not beat the fastest one.
     pub wanted: u32,
 }
 
 /// The fastest of some windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// ns per piece of work, in the fastest window.
+    /// Time per piece of work in the fastest window, in ns.
     pub ns: f64,
     /// Pieces of work in all windows that were kept.
     pub work: u64,
-    /// The time of these in ns.
+    /// Time taken by all this work, in ns.
     pub total_ns: f64,
-    /// Windows that were kept.
+    /// Number of windows that were kept.
     pub windows: u32,
-    /// Windows that were dropped.
+    /// Number of windows that were dropped.
     pub dropped: u32,
 }
 
-/// Limit as a multiple of the requested windows, after which the fastest counts in any case.
+/// Limit on kept windows, as a multiple of the wanted ones, at which the fastest counts in any
+/// case.
 const MOST_KEPT: u32 = 4;
 
-/// Maximum ratio of discarded to wanted windows before two are kept. After two, as many as are
-/// wanted may be discarded: each costs a time slice of the preempting thread, a few ms.
+/// Maximum ratio of dropped to wanted windows until two are kept. From then on, only as many
+/// windows may be dropped as are wanted: each costs a time slice of the preempting thread, a few
+/// ms.
 const MOST_DROPPED: u32 = 4;
 
-/// Pieces of work in the stretch from which the length of the others follows.
+/// Pieces of work in the first short stretches, which determine the length of the windows.
 const PROBE: u64 = 128;
 
 /// Lower bound for the time of a piece of work; keeps a stopped clock from making windows endless.
-/// A hundredth of the time in which a core copies a byte.
+/// A hundredth of the time that a core takes to copy a byte.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
-/// The fastest window, once `plan.wanted` consecutive others were not faster by more than 1 %:
-/// until then caches may still be warming up after a preemption; fewer if the thread is preempted
-/// often, since there are more passes. `work` does about the requested number of pieces of work,
-/// and returns the actual number; `after` sees each window. `None` if no window was kept before
-/// `is_over`, which is checked before each, returned true.
+/// The fastest window, once `plan.wanted` consecutive other windows were not faster by more than 1
+/// %: until then, caches may still be warming up after a preemption. Fewer windows are used if the
+/// thread is preempted often, since there are more passes. `work` does about the requested number
+/// of pieces of work, and returns the actual number; `after` is called with each window. Returns
+/// `None` if no window was kept before `is_over`, which is checked before each window, returned
+/// true.
 ///
 /// The number of pieces per window is derived from a first short window, which does not count, and
 /// then from the fastest one.
@@ -105,12 +108,12 @@ mod tests {
 
     const PLAN: Plan = Plan { window_ns: 200_000.0, wanted: 20 };
 
-    /// Work of 1000 ns per piece, with additional events in each window.
+    /// Measures work of 1000 ns per piece, with additional events in each window.
     fn best(plan: &Plan, clock: &Scripted, besides: impl Fn(u32)) -> Option<Best> {
         let calls = Cell::new(0);
         let work = |pieces| {
             clock.work(1000 * pieces);
-            // The first two calls find the pace.
+            // The first two calls determine the pace.
             if calls.get() >= 2 {
                 besides(calls.get() - 2);
             }
@@ -134,7 +137,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Caches that fill for ten windows: the twenty that must be no faster begin after.
+    /// Caches that fill for ten windows: the count of twenty windows that must not be faster begins
+    /// after that.
     #[test]
     fn a_window_that_is_faster_begins_the_count_again() {
         let clock = Scripted::new();

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clean window: a stretch of work during which the thread had its CPU.
+//! The clean window: a stretch of work during which the thread kept its CPU.
 //!
-//! One criterion for everything linerate measures: the kernel counted no involuntary switch of the
-//! thread, and charged it at least [`CPU_SHARE_MIN`] of the wall time. The first catches a thread
-//! that was preempted, the second one that slept or waited for a page.
+//! One criterion for everything that linerate measures: the kernel counted no involuntary context
+//! switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`] of the wall time.
+//! The first condition catches a thread that was preempted, the second a thread that slept or
+//! waited for a page.
 //!
-//! A hypervisor takes the CPU without the guest's kernel noticing: such windows pass. Where many
+//! A hypervisor can take the CPU without the guest kernel noticing: such windows pass. Where many
 //! windows of the same work are compared, [`Samples::drop_far_slower`] finds them.
 //!
 //! [`Samples::drop_far_slower`]: crate::samples::Samples::drop_far_slower
 
 use crate::clock::Clock;
 
-/// Minimum share of a window's wall time that the thread must have been on a CPU.
+/// Minimum share of a window's wall time that the thread must have spent on a CPU.
 pub const CPU_SHARE_MIN: f64 = 0.96;
 
-/// Reasons why a window does not count.
+/// Reasons why a window is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
     /// The kernel preempted the thread.
     Switched,
-    /// The thread had a CPU for less than [`CPU_SHARE_MIN`] of the time.
+    /// The thread was on a CPU for less than [`CPU_SHARE_MIN`] of the time.
     Away,
-    /// It took several times as long as the fastest of its kind, without a reason visible to the
-    /// kernel: most probably a hypervisor took the CPU.
+    /// The window took several times as long as the fastest of its kind, without a reason visible
+    /// to the kernel: most probably a hypervisor took the CPU.
     FarSlower,
     /// A composite sample without a valid window.
     NoneKept,
 }
 
-/// CPU accounting of the calling thread by the kernel, as running totals or as a difference.
+/// The kernel's CPU accounting for the calling thread, as running totals or as a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Wall time in nanoseconds.
@@ -41,23 +42,23 @@ pub struct Account {
 }
 
 impl Account {
-    /// Current totals. Costs two system calls.
+    /// Returns the current totals. Costs two system calls.
     #[inline]
     pub fn now(clock: &impl Clock) -> Self {
         let (switches, cpu_ns) = (clock.involuntary_switches(), clock.cpu_ns());
         Self { wall_ns: clock.wall_ns(), cpu_ns, switches }
     }
 
-    /// Like [`now`](Self::now), with the reads in reverse order: from `now` to `at_end` the CPU
-    /// time encloses the wall time, so that system calls in between do not count as time off the
-    /// CPU.
+    /// Like [`now`](Self::now), with the reads in reverse order: from `now` to `at_end` the
+    /// CPU-time reads enclose the wall-time reads, so that the system calls in between do not count
+    /// as off-CPU time.
     #[inline]
     fn at_end(clock: &impl Clock) -> Self {
         let (wall_ns, cpu_ns) = (clock.wall_ns(), clock.cpu_ns());
         Self { wall_ns, cpu_ns, switches: clock.involuntary_switches() }
     }
 
-    /// Difference from an earlier moment.
+    /// Returns the difference from an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
@@ -66,11 +67,11 @@ impl Account {
         }
     }
 
-    /// Whether a window in which this was charged is clean. CPU time may be short by a step of its
-    /// clock ([`Clock::cpu_step_ns`]).
+    /// Checks whether a window with this accounting is clean. CPU time may fall short by one step
+    /// of its clock ([`Clock::cpu_step_ns`]).
     ///
     /// # Errors
-    /// The reason why it is not.
+    /// The reason why the window is not clean.
     pub fn judge(&self, cpu_step_ns: u64) -> Result<(), Dropped> {
         if self.switches > 0 {
             return Err(Dropped::Switched);
@@ -94,37 +95,37 @@ pub struct Window<'c, C> {
 /// A completed window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// Duration in ticks of its clock.
+    /// Duration in ticks of the window's clock.
     pub ticks: u64,
-    /// CPU accounting of the thread during it.
+    /// CPU accounting of the thread during the window.
     pub charged: Account,
-    /// Whether it is clean; otherwise the reason.
+    /// `Ok` if the window is clean; otherwise the reason why it is not.
     pub verdict: Result<(), Dropped>,
 }
 
 impl<'c, C: Clock> Window<'c, C> {
-    /// Opens a window; reading the tick comes last.
+    /// Opens a window; reads the tick counter last.
     #[inline]
     pub fn open(clock: &'c C) -> Self {
         let account = Account::now(clock);
         Self { clock, account, ticks: clock.ticks() }
     }
 
-    /// Starts counting ticks: the time since the window was opened was a lead-in. It must be
-    /// undisturbed too, but is not in the ticks.
+    /// Starts counting ticks: the time since the window was opened was a lead-in. The lead-in must
+    /// be undisturbed too, but is not included in the ticks.
     ///
-    /// Opening a window takes two system calls, after which some processors have forgotten what
-    /// their predictors knew: copies of 128 bytes take a third longer over a window of 25 us. A
-    /// quarter of the work as lead-in mends that.
+    /// Opening a window takes two system calls, after which some processors have lost their
+    /// branch-predictor state: copies of 128 bytes take a third longer over a window of 25 us. A
+    /// lead-in of a quarter of the work fixes that.
     #[inline]
     pub fn start(&mut self) {
         self.ticks = self.clock.ticks();
     }
 
-    /// Closes the window; reading the tick comes first.
+    /// Closes the window; reads the tick counter first.
     #[inline]
     pub fn close(self) -> Timed {
-        // Not a plain difference: a thread that was moved may read an earlier counter.
+        // Saturating, because a migrated thread may read a counter that is behind.
         let ticks = self.clock.ticks().saturating_sub(self.ticks);
         let charged = Account::at_end(self.clock).since(self.account);
         Timed { ticks, charged, verdict: charged.judge(self.clock.cpu_step_ns()) }
@@ -132,7 +133,7 @@ impl<'c, C: Clock> Window<'c, C> {
 }
 
 impl Timed {
-    /// A figure of the window if it counts.
+    /// Returns `figure` if the window is valid.
     pub fn keep<T>(&self, figure: T) -> Result<T, Dropped> {
         self.verdict.map(|()| figure)
     }
@@ -155,7 +156,8 @@ mod tests {
         Account { wall_ns, cpu_ns, switches }
     }
 
-    /// On both sides of both conditions; a step of the CPU clock is not time off the CPU.
+    /// Both conditions, on either side of their limits; a shortfall of one step of the CPU clock
+    /// does not count as off-CPU time.
     #[test]
     fn a_window_is_clean_without_a_switch_and_with_96_percent_of_the_cpu() {
         let cases = [
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!((stolen.ticks, stolen.keep(7)), (3000, Ok(7)));
     }
 
-    /// A lead-in is judged and not timed.
+    /// A lead-in counts for the verdict but is not timed.
     #[test]
     fn a_lead_in_is_in_the_verdict_and_not_in_the_ticks() {
         let clock = Scripted::new();
@@ -225,14 +227,14 @@ mod tests {
         assert_eq!((timed.ticks, timed.verdict), (10, Ok(())));
     }
 
-    /// Reading the accounts takes a while, most of it in system calls: as long as a fifth of a
-    /// short window. None of it counts as off-CPU time, nor is it in the ticks.
+    /// Reading the accounting takes a while, mostly in system calls: as much as a fifth of a short
+    /// window. None of it counts as off-CPU time, nor is it included in the ticks.
     #[test]
     fn reading_the_accounts_is_not_time_away() {
         let clock = Scripted::new().reading(1000);
         for _ in 0..10 {
             let timed = time(&clock, || clock.work(5000));
-            // The tick at the beginning is read before the clock advances, that at the end too.
+            // Both the opening and the closing tick are read before the clock advances.
             assert_eq!((timed.ticks, timed.verdict), (6000, Ok(())), "{timed:?}");
         }
     }

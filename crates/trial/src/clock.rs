@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clocks of a machine, as far as measuring needs them.
+//! The clocks of a machine, as far as measurements need them.
 
 use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::ticks::{is_invariant, ticks, ticks_per_s};
@@ -7,45 +7,45 @@ use std::sync::OnceLock;
 
 /// The machine interface of a measurement. Counts and times are those of the calling thread.
 pub trait Clock {
-    /// Finest clock, in ticks.
+    /// Returns the finest clock, in ticks.
     fn ticks(&self) -> u64;
 
-    /// Nanoseconds of a tick.
+    /// Returns the length of a tick in nanoseconds.
     fn ns_per_tick(&self) -> f64;
 
-    /// The kernel's monotonic clock, in nanoseconds.
+    /// Returns the kernel's monotonic clock, in nanoseconds.
     fn wall_ns(&self) -> u64;
 
-    /// CPU time of the thread in nanoseconds.
+    /// Returns the CPU time of the thread, in nanoseconds.
     fn cpu_ns(&self) -> u64;
 
-    /// Resolution of [`cpu_ns`](Self::cpu_ns): below a microsecond if the scheduler reads a
-    /// counter, milliseconds if it counts timer interrupts.
+    /// Returns the resolution of [`cpu_ns`](Self::cpu_ns): below a microsecond if the scheduler
+    /// reads a counter, milliseconds if it counts timer interrupts.
     fn cpu_step_ns(&self) -> u64;
 
-    /// Number of involuntary context switches of the thread.
+    /// Returns the number of involuntary context switches of the thread.
     fn involuntary_switches(&self) -> u64;
 }
 
 /// The clocks of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Ticks of the timestamp counter, or of the kernel's clock without one.
+    /// Whether ticks are those of the timestamp counter; otherwise those of the kernel's clock.
     reads_counter: bool,
     ns_per_tick: f64,
     cpu_step_ns: u64,
 }
 
 impl Machine {
-    /// Ticks are those of the timestamp counter, whether it promises one rate or not. Takes 20 ms
-    /// the first time in a process, to learn how long a tick is.
+    /// Uses ticks of the timestamp counter, whether or not it guarantees a constant rate. Takes 20
+    /// ms on the first call in a process, to calibrate the length of a tick.
     pub fn counter() -> Self {
         let ns_per_tick = 1e9 / ticks_per_s();
         Self { reads_counter: true, ns_per_tick, cpu_step_ns: cpu_step_ns() }
     }
 
-    /// Ticks are those of the timestamp counter where it promises one rate, else nanoseconds of the
-    /// kernel's clock. Takes 20 ms the first time in a process.
+    /// Uses ticks of the timestamp counter if it guarantees a constant rate, otherwise nanoseconds
+    /// of the kernel's clock. Takes 20 ms on the first call in a process.
     pub fn steady() -> Self {
         match is_invariant() {
             true => Self::counter(),
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// Ticks are nanoseconds of the kernel's clock.
+    /// Uses nanoseconds of the kernel's clock as ticks.
     pub fn kernel() -> Self {
         Self { reads_counter: false, ns_per_tick: 1.0, cpu_step_ns: cpu_step_ns() }
     }
@@ -89,8 +89,8 @@ impl Clock for Machine {
     }
 }
 
-/// The clocks of this machine, with ticks of the timestamp counter, as a zero-sized type: for hot
-/// paths, in which only the read of the counter remains.
+/// The clocks of this machine, with timestamp-counter ticks, as a zero-sized type: for hot paths,
+/// where only the counter read itself remains.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisThread;
 
@@ -124,18 +124,18 @@ impl Clock for ThisThread {
     }
 }
 
-/// Steps of the CPU time clock from which the minimum is taken.
+/// Number of steps of the CPU-time clock, of which the minimum is taken.
 const STEPS: usize = 8;
 
-/// The least step of the clock of CPU time, found once in a process: `clock_getres` reports a
-/// nanosecond whatever the scheduler counts with. Takes microseconds, up to 80 ms where a step is
-/// a timer interrupt.
+/// Returns the smallest step of the CPU-time clock, determined once per process: `clock_getres`
+/// reports a nanosecond regardless of what the scheduler counts with. Takes microseconds, or up to
+/// 80 ms where a step is a timer interrupt.
 fn cpu_step_ns() -> u64 {
     static STEP: OnceLock<u64> = OnceLock::new();
     *STEP.get_or_init(|| least_step(thread_cpu_time_ns))
 }
 
-/// Minimum of some steps of a clock that advances while it is read.
+/// Returns the smallest of several steps of a clock that advances while it is read.
 fn least_step(mut now: impl FnMut() -> u64) -> u64 {
     let mut last = now();
     let mut step = || loop {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Amount of work that fills a window.
+//! The amount of work that fills a window.
 
 /// The window to fill, and the possible amounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// Length of the window, in the unit in which its work is timed.
+    /// Length of the window, in the unit in which the work is timed.
     pub window: f64,
     /// Amounts are multiples of this.
     pub multiple: u64,
@@ -14,11 +14,11 @@ pub struct Fill {
     pub tries: u32,
 }
 
-/// Doubles the amount until it takes a quarter of the window, and scales; the work is warm
+/// Doubles the amount until it takes a quarter of the window, then scales it up; the work is warm
 /// afterwards. `time` does an amount of work and returns how long it took.
 ///
-/// The fastest of some tries decides: one that first touches its memory, or is preempted, would let
-/// any amount pass for a long one.
+/// The fastest of several tries decides: otherwise a try that touches its memory for the first
+/// time, or is preempted, would make any amount appear long enough.
 ///
 /// # Errors
 /// Those of `time`.
@@ -54,7 +54,7 @@ mod tests {
         amount
     }
 
-    /// Different tries are preempted.
+    /// A different try is preempted each time.
     #[test]
     fn a_window_is_filled_whatever_disturbs_one_try() {
         for disturbed in 0..100 {

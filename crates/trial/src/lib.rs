@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring engine: whatever times work on this machine does it through here.
+//! The measuring engine: all timing of work on this machine goes through it.
 //!
 //! | question | module |
 //! |---|---|
@@ -10,10 +10,11 @@
 //! | how do contestants compare? | [`rounds`](mod@rounds), [`samples`] |
 //! | who may stop it, and who hears of its progress? | [`watch`] |
 //!
-//! All of it reads time through [`Clock`]. [`Machine`] is the one of this machine, [`Scripted`] one
-//! whose time passes as a test says, so that the engine is tested without a wall clock.
+//! All of these read time through [`Clock`]. [`Machine`] implements it for this machine,
+//! [`Scripted`] with time that passes as a test dictates, so that the engine is tested without a
+//! wall clock.
 //!
-//! Left out: what the work is, what its times mean, and printing.
+//! Left out: what the work is, what the times mean, and printing.
 
 #![forbid(unsafe_code)]
 

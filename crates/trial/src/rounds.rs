@@ -7,13 +7,13 @@
 //!         a window of its work, on the placement of this round
 //! ```
 //!
-//! A change of the clock, a neighbour on the other thread of the core, a step of the host's
-//! scheduler lasts longer than a round, and so hits all contestants of the round alike: it moves
-//! the times and leaves their ratios. Within a round no contestant always follows the same other.
+//! A change of clock frequency, a busy SMT sibling or a time slice of the host's scheduler lasts
+//! longer than a round, and so affects all contestants of the round alike: it shifts the times but
+//! not their ratios. Within a round, no contestant always follows the same other one.
 //!
-//! A *placement* is where the memory of a contestant is: it makes some percent, and stays for as
-//! long as the memory does, however many rounds there are. A contestant with several is given the
-//! next one each round.
+//! A *placement* is where the memory of a contestant is: it makes a difference of some percent,
+//! which stays as long as the memory does, however many rounds there are. A contestant with several
+//! placements is given the next one each round.
 
 use crate::clean::Dropped;
 use crate::clock::Clock;
@@ -26,24 +26,24 @@ use std::sync::mpsc::Sender;
 pub struct Rules<'a> {
     /// Name of the measurement, for progress reports.
     pub what: &'a str,
-    /// The names of the contestants.
+    /// Names of the contestants.
     pub contestants: &'a [&'a str],
     /// Placements per contestant, at least 1.
     pub placements: u32,
     /// Stopping criterion.
     pub length: Length,
-    /// Seed of the order.
+    /// Seed for the order.
     pub seed: u64,
 }
 
 /// Stopping criterion of a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// After this number of rounds; an interval takes at least 5.
+    /// After this number of rounds; an interval needs at least 5.
     Rounds(u32),
-    /// After the first round that ends past a time by which every placement of every contestant has
-    /// enough windows that count; after half as long again in any case. Each placement has its turn
-    /// as often as it should have windows that count.
+    /// After the first round that ends after the given time with enough valid windows for every
+    /// placement of every contestant; at the latest after half as long again. Each placement runs
+    /// at least as many windows as it should have valid ones.
     Time {
         /// Nanoseconds.
         ns: u64,
@@ -52,7 +52,7 @@ pub enum Length {
     },
 }
 
-/// Maximum duration of a race with limited time, if too few windows are valid.
+/// Maximum duration of a time-limited race with too few valid windows, as a multiple of its time.
 const OVERTIME: f64 = 1.5;
 
 /// One window of one contestant.
@@ -64,11 +64,12 @@ pub struct Turn {
     pub placement: u32,
     /// The round, from 0.
     pub round: u32,
-    /// Whether it is the first window of the round.
+    /// Whether this is the first window of the round.
     pub is_first: bool,
 }
 
-/// Random orders of this many contestants, a new one each time, by seed.
+/// Returns a generator of random orders of this many contestants, a new one on each call,
+/// determined by the seed.
 pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..contestants).collect();
@@ -78,11 +79,11 @@ pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     }
 }
 
-/// Runs a race. `sample` does a window of a contestant's work and returns its time, or why it is
+/// Runs a race. `sample` runs one window of a contestant's work and returns its time, or why it is
 /// not valid. A round that is stopped midway is discarded.
 ///
 /// # Errors
-/// The first one of `sample`.
+/// The first error of `sample`.
 pub fn rounds<T, E>(
     rules: &Rules<'_>,
     clock: &impl Clock,
@@ -91,7 +92,7 @@ pub fn rounds<T, E>(
 ) -> Result<Samples<T>, E> {
     let beat = Beat::default();
     std::thread::scope(|scope| {
-        // Ends the watchdog when it is dropped, be it by a panic.
+        // Ends the watchdog when dropped, even by a panic.
         let _guard: Option<Sender<()>> = guard(scope, watch, &beat, rules.contestants);
         run(rules, clock, watch, &beat, sample)
     })

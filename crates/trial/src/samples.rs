@@ -6,12 +6,12 @@ use linerate_record::stats::{
     Estimate, block_bootstrap_median, median, median_interval, paired_ratio,
 };
 
-/// Threshold, as a multiple of the fastest window of its kind, above which a window was interrupted
-/// by a hypervisor. A core that drops from its highest clock to its nominal one, with a busy SMT
-/// sibling, is about three times slower, and such windows are valid.
+/// Threshold, as a multiple of the fastest window of its kind, above which a window counts as
+/// interrupted by a hypervisor. A core that drops from its highest clock to its nominal one, with a
+/// busy SMT sibling, is about three times slower, and such windows are valid.
 const FAR_SLOWER: f64 = 4.0;
 
-/// Samples by contestant and round; invalid ones have their reason.
+/// Samples by contestant and round; invalid ones hold their reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<T> {
     by_contestant: Vec<Vec<Result<T, Dropped>>>,
@@ -19,23 +19,23 @@ pub struct Samples<T> {
     seed: u64,
 }
 
-/// Number of windows, and of invalid ones by reason.
+/// Number of windows, and of invalid windows by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All windows.
     pub total: u64,
     /// The kernel gave the CPU to another thread.
     pub switched: u64,
-    /// The thread had too little of the CPU.
+    /// The thread was on the CPU for too little of the time.
     pub away: u64,
-    /// Far slower than the fastest, without a reason visible to the kernel.
+    /// The window was far slower than the fastest, without a reason visible to the kernel.
     pub far_slower: u64,
-    /// Of separate windows, none of which is valid.
+    /// A sample composed of separate windows, none of which is valid.
     pub none_kept: u64,
 }
 
 impl<T> Samples<T> {
-    /// Samples by contestant and round, the contestants on one placement each.
+    /// Creates samples by contestant and round, with one placement per contestant.
     pub fn new(by_contestant: Vec<Vec<Result<T, Dropped>>>, seed: u64) -> Self {
         Self { by_contestant, placements: 1, seed }
     }
@@ -56,7 +56,7 @@ impl<T> Samples<T> {
         self.placements
     }
 
-    /// Whether each placement of each contestant has this number of valid samples.
+    /// Returns whether each placement of each contestant has this number of valid samples.
     pub(crate) fn has_kept(&self, wanted: u32) -> bool {
         let kept = |which: usize, placement: usize| {
             let of_placement = self.by_contestant[which].iter().skip(placement);
@@ -67,17 +67,17 @@ impl<T> Samples<T> {
         (0..self.by_contestant.len()).all(|which| (0..placements).all(|p| kept(which, p)))
     }
 
-    /// The samples of a contestant, by round.
+    /// Returns the samples of a contestant, by round.
     pub fn each(&self, which: usize) -> &[Result<T, Dropped>] {
         &self.by_contestant[which]
     }
 
-    /// Valid samples of a contestant.
+    /// Returns the valid samples of a contestant.
     pub fn kept(&self, which: usize) -> impl Iterator<Item = &T> {
         self.by_contestant[which].iter().flatten()
     }
 
-    /// Number of samples, and of invalid ones.
+    /// Returns the number of samples, and of invalid samples by reason.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for sample in self.by_contestant.iter().flatten() {
@@ -93,7 +93,7 @@ impl<T> Samples<T> {
         counts
     }
 
-    /// A figure of each sample.
+    /// Maps each sample to a figure.
     pub fn map<U>(&self, figure: impl Fn(&T) -> U) -> Samples<U> {
         let each = |sample: &Result<T, Dropped>| sample.as_ref().map(&figure).map_err(|why| *why);
         let all = self.by_contestant.iter().map(|samples| samples.iter().map(each).collect());
@@ -102,7 +102,8 @@ impl<T> Samples<T> {
 }
 
 impl Counts {
-    /// Windows that do not count because the thread was off its CPU according to the kernel.
+    /// Returns the number of windows that are invalid because the thread was off its CPU according
+    /// to the kernel.
     pub fn preempted(&self) -> u64 {
         self.switched + self.away
     }
@@ -114,8 +115,8 @@ impl Counts {
 }
 
 impl Samples<f64> {
-    /// Drops the windows that took more than 4 times as long as the fastest of their contestant: a
-    /// hypervisor took the CPU, most probably, and the kernel did not see it.
+    /// Drops the windows that took more than 4 times as long as the fastest of their contestant:
+    /// most probably a hypervisor took the CPU unseen by the kernel.
     pub fn drop_far_slower(&mut self) {
         for samples in &mut self.by_contestant {
             let fastest = samples.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -127,14 +128,14 @@ impl Samples<f64> {
         }
     }
 
-    /// Median of a contestant's samples, `None` without valid ones.
+    /// Returns the median of a contestant's samples, or `None` without valid ones.
     pub fn median(&self, which: usize) -> Option<f64> {
         median(&self.kept(which).copied().collect::<Vec<_>>())
     }
 
-    /// The median of a contestant with its interval: over placements, of their medians over rounds;
-    /// with one placement over rounds, of which blocks are resampled because neighbours resemble
-    /// each other. `None` where no sample counts.
+    /// Returns the median of a contestant with its interval. With several placements, it is taken
+    /// over the placements' medians over their rounds; with one placement, over rounds, resampled
+    /// in blocks because neighbouring rounds are correlated. `None` if no sample is valid.
     pub fn estimate(&self, which: usize, confidence: f64) -> Option<Estimate> {
         let samples = self.by_contestant[which].iter().map(|sample| sample.ok());
         let estimate = match self.placements {
@@ -147,9 +148,9 @@ impl Samples<f64> {
         estimate.value.is_finite().then_some(estimate)
     }
 
-    /// Ratio of a contestant's sample to that of another in the same round: the median over the
-    /// rounds in which both are valid; with several placements the median over these, of their
-    /// medians. `None` if there is no such round.
+    /// Returns the ratio of a contestant's sample to that of another in the same round: the median
+    /// over the rounds in which both are valid; with several placements, the median over placements
+    /// of their medians. `None` if there is no such round.
     pub fn ratio(&self, which: usize, other: usize, confidence: f64) -> Option<Estimate> {
         let pairs = self.by_contestant[which].iter().zip(&self.by_contestant[other]);
         let pairs = pairs.map(|(which, other)| which.ok().zip(other.ok()));
@@ -166,8 +167,8 @@ impl Samples<f64> {
         ratio.value.is_finite().then_some(ratio)
     }
 
-    /// The median over placements of their medians over rounds. Placements differ by more than
-    /// rounds of one do, so it is they that the interval comes from.
+    /// Returns the median over placements of their medians over rounds. Placements differ more than
+    /// the rounds of one placement do, so the interval is taken over placements.
     fn over_placements(&self, by_round: Vec<Option<f64>>, confidence: f64) -> Estimate {
         let of_placement = |placement: usize| {
             let rounds = by_round.iter().skip(placement).step_by(self.placements as usize);
@@ -177,7 +178,7 @@ impl Samples<f64> {
         median_interval(&medians, confidence)
     }
 
-    /// The contestant with the lowest median among these.
+    /// Returns the contestant with the lowest median among those given.
     pub fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
         let timed = among.into_iter().filter_map(|which| Some((which, self.median(which)?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(which, _)| which)
@@ -223,7 +224,8 @@ mod tests {
         assert_eq!((samples.fastest([0, 1]), samples.fastest([0])), (Some(1), None));
     }
 
-    /// Rounds go to placements in turn; what counts is what placements differ by.
+    /// Rounds rotate through the placements; the interval reflects the differences between
+    /// placements.
     #[test]
     fn estimates_of_several_placements_are_made_from_their_medians() {
         let rounds = (0..30).map(|round| Ok(10.0 + f64::from(round % 5)));
@@ -251,8 +253,8 @@ mod tests {
         assert!(!samples.has_kept(1));
     }
 
-    /// Placements that differ by more than their rounds do, as they are: an interval holds what
-    /// other placements would have given.
+    /// Placements differ more than their rounds, as they do in practice: an interval contains what
+    /// other placements would have yielded.
     #[test]
     fn intervals_hold_what_other_placements_would_have_given() {
         const TRIALS: usize = 4000;

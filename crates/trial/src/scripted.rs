@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use std::cell::Cell;
 
-/// Clocks of a synthetic machine. They advance only by the calls below.
+/// Clocks of a synthetic machine. They advance only through the calls below.
 #[derive(Debug)]
 pub struct Scripted {
     wall_ns: Cell<u64>,
@@ -22,7 +22,7 @@ impl Default for Scripted {
 }
 
 impl Scripted {
-    /// One tick is a nanosecond, and reading a clock takes no time.
+    /// Creates clocks with a tick of one nanosecond, which take no time to read.
     pub fn new() -> Self {
         Self {
             wall_ns: Cell::new(1_000_000),
@@ -34,12 +34,12 @@ impl Scripted {
         }
     }
 
-    /// The same with this many ticks to a nanosecond.
+    /// Sets the number of ticks per nanosecond.
     pub fn ticking(self, ticks_per_ns: u64) -> Self {
         Self { ticks_per_ns, ..self }
     }
 
-    /// The same where reading any clock takes this long.
+    /// Sets the time that it takes to read any of the clocks.
     pub fn reading(self, read_ns: u64) -> Self {
         Self { read_ns, ..self }
     }
@@ -49,7 +49,7 @@ impl Scripted {
         self.run((ns as f64 * self.slowness.get()).round() as u64);
     }
 
-    /// From now on, work takes this many times as long: the core's clock changed.
+    /// From now on, work takes this many times as long: the core's clock frequency changed.
     pub fn slow_down(&self, slowness: f64) {
         self.slowness.set(slowness);
     }
@@ -65,7 +65,7 @@ impl Scripted {
         self.wall_ns.set(self.wall_ns.get() + ns);
     }
 
-    /// A hypervisor takes the CPU: the guest's kernel charges the time to the thread.
+    /// A hypervisor takes the CPU: the guest kernel charges the time to the thread.
     pub fn steal(&self, ns: u64) {
         self.run(ns);
     }
@@ -75,7 +75,7 @@ impl Scripted {
         self.cpu_ns.set(self.cpu_ns.get() + ns);
     }
 
-    /// Value of a clock, read at the beginning of the time that reading takes.
+    /// Returns the value of a clock at the start of the time that the read takes.
     fn read(&self, clock: &Cell<u64>) -> u64 {
         let now = clock.get();
         self.run(self.read_ns);

@@ -17,27 +17,27 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Watch<'static> {
-    /// Without an observer; it ends by itself.
+    /// Creates a watch without an observer; the measurement runs to its end.
     pub fn unattended() -> Self {
         Self::new(&NEVER, &|_, _| {})
     }
 }
 
 impl<'a> Watch<'a> {
-    /// `stop` ends the measurement when it is set; results until then are valid. `progress` gets
-    /// the current part, and the share of the total done, 0 to 1.
+    /// Creates a watch. `stop` ends the measurement when it is set; results up to then are valid.
+    /// `progress` receives the current part, and the completed share of the total, 0 to 1.
     pub fn new(stop: &'a AtomicBool, progress: &'a dyn Fn(&str, f64)) -> Self {
         Self { stop, progress, hung: None }
     }
 
-    /// The same; `hung` hears, from another thread, of each contestant that does not come back from
-    /// a window for [`HUNG`].
+    /// Adds an observer: `hung` is called, from another thread, for each contestant that does not
+    /// return from a window for [`HUNG`].
     #[must_use]
     pub fn reporting(self, hung: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { hung: Some(hung), ..self }
     }
 
-    /// The same, with another observer of progress: that of a part.
+    /// Replaces the progress observer, for one part of the measurement.
     #[must_use]
     pub fn with_progress<'b>(self, progress: &'b dyn Fn(&str, f64)) -> Watch<'b>
     where
@@ -46,17 +46,17 @@ impl<'a> Watch<'a> {
         Watch { progress, ..self }
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The stop flag, for threads that cannot hold a watch.
+    /// Returns the stop flag, for threads that cannot hold a watch.
     pub fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 
-    /// Reports the current part, and the share of the total done, 0 to 1.
+    /// Reports the current part, and the completed share of the total, 0 to 1.
     pub fn progress(&self, what: &str, share: f64) {
         (self.progress)(what, share);
     }
@@ -73,7 +73,7 @@ pub(crate) struct Beat(AtomicU64);
 const CONTESTANTS_MAX: u64 = 1 << 20;
 
 impl Beat {
-    /// Starts window `number` (from 1) of a contestant.
+    /// Starts window `number` (from 1) for a contestant.
     pub(crate) fn begin(&self, number: u64, contestant: usize) {
         let contestant = (contestant as u64).min(CONTESTANTS_MAX - 1);
         self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl Beat {
     }
 }
 
-/// Detects contestants that hang by reading a beat from time to time.
+/// Detects contestants that hang, by reading a beat periodically.
 #[derive(Debug, Default)]
 struct Watchdog {
     last: u64,
@@ -97,7 +97,8 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    /// The contestant whose window was already running at the previous reading; each window once.
+    /// Returns the contestant whose window was already running at the previous reading; reports
+    /// each window once.
     fn read(&mut self, beat: u64) -> Option<usize> {
         let is_hung = beat != 0 && beat == self.last && beat != self.reported;
         self.last = beat;
@@ -124,11 +125,11 @@ pub(crate) fn guard<'scope, 'env>(
             if let Some(which) = dog.read(beat.now()) {
                 let name = contestants.get(which).copied().unwrap_or("?");
                 let seconds = HUNG.as_secs();
-                hung(&format!("`{name}` has been in one window for {seconds} s or longer"));
+                hung(&format!("`{name}` has been in the same window for {seconds} s or longer"));
             }
         }
     };
-    // Without a thread to spare nothing is reported; the measurement is the same.
+    // If no thread can be started, nothing is reported; the measurement is the same.
     let started = std::thread::Builder::new().name("watchdog".to_owned());
     started.spawn_scoped(scope, body).ok().map(|_| ends)
 }
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!((read(&beat), read(&beat)), (None, Some(5)));
         beat.end();
         assert_eq!((read(&beat), read(&beat)), (None, None));
-        // The same contestant, another window each time: slow, but not hung.
+        // The same contestant in a different window each time: slow, but not hung.
         for number in 3..9 {
             beat.begin(number, 0);
             assert_eq!(read(&beat), None);

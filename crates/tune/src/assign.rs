@@ -23,7 +23,7 @@ pub enum AssignError {
         wanted: usize,
         /// Number of usable CPUs.
         allowed: Vec<u32>,
-        /// The nearest mapping that fits, in short.
+        /// The nearest mapping that fits, in short form.
         nearest: String,
     },
 }
@@ -54,8 +54,8 @@ fn listed(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// One CPU per worker, in order of segment, then replica: those set in the mapping, the others from
-/// `cpus` in order. With `share` they are reused from the start when they run out.
+/// Assigns one CPU to each worker, in order of segment, then replica: the CPU set in the mapping,
+/// otherwise the next from `cpus`. With `share`, CPUs are reused from the start when they run out.
 ///
 /// # Errors
 /// The mapping names a CPU that is not in `cpus`, or has more workers than `cpus` without `share`.

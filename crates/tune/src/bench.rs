@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs on the available CPUs, alone or next to a load.
+//! Runs on the available CPUs, alone or alongside a load.
 
 use crate::assign::assign;
 use crate::error::TuneError;
@@ -13,14 +13,14 @@ use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time limit of a load, which ends with the run it accompanies.
+/// Time limit for a load, which ends with the run it accompanies.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// A path of ordinary packet work: every header is read, every byte summed.
+/// A path of typical packet work: every header is read, every byte summed.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
 
-/// The kernels with this name: those of a variant, or the best of each.
+/// Returns the kernels with this name: those of a variant, or the best of each.
 ///
 /// # Errors
 /// The variant does not exist or cannot run here.
@@ -28,8 +28,8 @@ pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
     if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
-/// The path of packet work with the source, the buffers and the options of `like`; its rate is not
-/// limited.
+/// Returns the packet-work path, with the source, the buffers and the options of `like`; its rate
+/// is not limited.
 pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
     let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
     let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
@@ -38,13 +38,13 @@ pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, Tune
     Ok(Path { source: like.source.clone(), run, ..work.path })
 }
 
-/// Progress of a tuning: the current step, and the completed share of all measuring.
+/// Progress of a tuning: the current step, and the completed share of all measuring time.
 pub(crate) struct Progress<'a> {
     pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
-    /// Completed seconds of measuring.
+    /// Completed measuring time in seconds.
     done: Cell<f64>,
-    /// Planned seconds of measuring.
+    /// Planned measuring time in seconds.
     planned: f64,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The same with the CPUs in another order.
+    /// Returns the same bench with the CPUs in another order.
     pub(crate) fn on<'b>(&'b self, cpus: &'b [u32]) -> Bench<'b> {
         Bench { cpus, ..*self }
     }
 
-    /// The same with other kernels.
+    /// Returns the same bench with other kernels.
     pub(crate) fn with(&self, kernels: Kernels) -> Bench<'_> {
         Bench { kernels, ..*self }
     }
@@ -111,7 +111,7 @@ impl Bench<'_> {
         self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
-    /// Runs `mapping` of `path` for this many seconds; with `confine` the source repeats that many
+    /// Runs `mapping` of `path` for this many seconds; with `confine`, the source repeats that many
     /// packets.
     pub(crate) fn run(
         &self,
@@ -135,7 +135,7 @@ impl Bench<'_> {
         Ok(outcome.report)
     }
 
-    /// As [`Bench::run`], while packet work loads the CPUs that the mapping leaves free.
+    /// Like [`Bench::run`], while packet work loads the CPUs that the mapping leaves free.
     pub(crate) fn run_loaded(
         &self,
         path: &Path,
@@ -184,7 +184,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The stop flag of all runs, and the observer.
+    /// Returns the stop flag of all runs, and the observer.
     pub(crate) fn watch(&self) -> &Watch<'_> {
         self.progress.watch
     }
@@ -194,7 +194,7 @@ impl Bench<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A path of the stages of an edge router.
+    /// Parses a path with the stages of an edge router.
     pub(crate) fn path(text: &str) -> Path {
         let stages: Vec<StageSpec> =
             linerate_stages::EXTENSION.stages.iter().map(|kind| kind.spec).collect();

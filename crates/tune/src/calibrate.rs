@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second stage, what a prediction must know: the costs of the stages, and what sharing, a ring
-//! and a burst cost on this machine.
+//! The second stage measures what a prediction must know: the costs of the stages, and what CPU
+//! sharing, a ring and a burst cost on this machine.
 //!
-//! None of it runs a candidate. Candidates use all processors and are as fast as the slowest, so
-//! everything is measured on the slowest while all work: those that a run leaves free do separate
-//! packet work. Contention between CPUs (for execution units, a cache, the clock) is thus included
-//! in the costs. Measuring alone and applying a correction factor was tried first: on a host that
-//! shares cores between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one
-//! second to the next and the other always at 0.7, so that the factor belonged to another moment
-//! than the costs (errors up to 37 %).
+//! None of these runs uses a candidate. Candidates use all processors and are as fast as the
+//! slowest, so everything is measured on the slowest while all are busy: processors that a run
+//! leaves free do separate packet work. Contention between CPUs (for execution units, a cache, the
+//! clock frequency) is thus included in the costs. An earlier version measured alone and applied a
+//! correction factor: on a host that shares cores between its guests, one virtual processor ran at
+//! 1.0 or 0.7 of full speed from one second to the next and the other always at 0.7, so that the
+//! factor and the costs came from different moments (errors up to 37 %).
 //!
 //! A ring is measured on a separate path (`parse` and `verify`, which reads every byte on the far
 //! side), with the traffic of the actual path, once run to completion and once with a ring in
@@ -32,17 +32,17 @@ use linerate_record::stats::Estimate;
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of each other calibration run: one for the slowest CPU, three for memory-bound stages,
-/// one for another burst, two for the ring.
+/// Length of each other calibration run, in seconds: one for the slowest CPU, three for
+/// memory-bound stages, one for another burst size, two for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
 /// Total length of the calibration runs, in seconds.
 pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
-/// Packets that a queue repeats so that lookups of the stages hit near caches. Few enough for one
-/// or two lookups each to fit L2; many enough not to be memorized by the branch predictors: on the
-/// edge path 64 packets made `verify`, which waits for no memory, 3.5 times cheaper, 1024 only 1.4
-/// times.
+/// Number of packets that a queue repeats so that the stages' lookups hit the near caches. Few
+/// enough for one or two lookups each to fit in L2; many enough not to be memorized by the branch
+/// predictors: on the edge path, 64 packets made `verify`, which does not wait for memory, 3.5
+/// times cheaper, 1024 only 1.4 times.
 const HOT_PACKETS: usize = 1_024;
 
 /// Basis of predictions.
@@ -52,13 +52,13 @@ pub struct Calibration {
     pub costs: Costs,
     /// Costs added by the machine.
     pub machine: Environment,
-    /// The kernels that the stages called, by name.
+    /// Names of the kernels that the stages called.
     pub kernels: String,
 }
 
 impl Calibration {
-    /// Speed of a CPU when all are busy over its speed in the costs: these were taken while all
-    /// were.
+    /// Returns the speed of a CPU with all CPUs busy, relative to its speed in the costs, which
+    /// were also measured with all CPUs busy.
     pub(crate) fn scaling() -> Estimate {
         Estimate::exactly(1.0)
     }
@@ -72,7 +72,7 @@ pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibr
     Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
 }
 
-/// The costs of the stages of `mapping`, and the machine in the model's terms.
+/// Returns the costs of the stages of `mapping`, and the machine in the model's terms.
 fn costs_and_machine(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -101,9 +101,9 @@ fn costs_and_machine(
     Ok((costs, machine))
 }
 
-/// Memory-bound stages: those that speed up when the source repeats a few packets, in two
-/// alternating trials. A CPU that changes its clock between two runs makes every stage look so in
-/// one of them.
+/// Finds memory-bound stages: those that speed up when the source repeats a few packets, in both of
+/// two alternating trials. A CPU that changes its clock frequency between two runs makes every
+/// stage look memory-bound in one of the trials.
 fn memory_check(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -120,9 +120,9 @@ fn memory_check(
     Ok(check)
 }
 
-/// The CPUs, starting with the one on which packet work was slowest while all were busy. Replicas
-/// take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full core and
-/// another half a core makes them 1.0 and 0.7 of full speed.
+/// Returns the CPUs, starting with the one on which packet work was slowest while all were busy.
+/// Replicas take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full
+/// core and another half a core makes them 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
@@ -140,13 +140,13 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     cpus
 }
 
-/// Ticks per packet of a part of a worker.
+/// Returns the ticks per packet of a part of a worker.
 fn part(run: &RunReport, worker: usize, name: &str) -> Option<Estimate> {
     let stages = &run.workers.get(worker)?.stages;
     stages.iter().find(|stage| stage.name == name)?.ticks_per_packet.estimate()
 }
 
-/// `base + sum of (split - merged)`, at least 0; the ends of the intervals add up.
+/// Returns `base + sum of (split - merged)`, at least 0; the ends of the intervals add up.
 fn added(
     base: Option<Estimate>,
     pairs: &[(Option<Estimate>, Option<Estimate>)],
@@ -157,7 +157,7 @@ fn added(
     Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
-/// Cost of a ring between two of the processors, or the assumption.
+/// Returns the cost of a ring between two of the processors, or an assumed cost.
 fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
@@ -176,8 +176,8 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// Fixed cost of a burst, over all parts of a worker: from the total cost at another size, `t(b) =
-/// per packet + per burst / b`.
+/// Returns the fixed cost of a burst, over all parts of a worker: from the total cost at another
+/// burst size, `t(b) = per packet + per burst / b`.
 fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All stages in order, and their report.
+//! All stages in order, and the report they produce.
 
 use crate::bench::kernels;
 use crate::calibrate::Calibration;
@@ -27,7 +27,7 @@ pub struct Kept {
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// The kernels, by name.
+    /// Names of the kernels.
     pub kernels: String,
 }
 
@@ -38,16 +38,16 @@ pub struct Tuned {
     pub report: TuneReport,
     /// The mapping to keep; `None` if undecided.
     pub kept: Option<Kept>,
-    /// The reason why nothing was kept, unless it was stopped.
+    /// The reason why nothing was kept, unless the tuning was stopped.
     pub cannot_tell: Option<TuneError>,
 }
 
 /// Tunes a path: measures it, explains it, predicts other mappings, tries the best, and reports
-/// which to keep. If `watch` stops it, the report has the results until then.
+/// which to keep. If `watch` stops it, the report contains the results up to then.
 ///
 /// # Errors
-/// A run failed, other than those that calibrate: without these there is a baseline to report, and
-/// nothing to keep.
+/// A run failed, other than a calibration run: without calibration there is a baseline to report,
+/// and nothing to keep.
 pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError> {
     let session = Session::new(request, watch)?;
     let measured = session.measure()?;
@@ -77,17 +77,17 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
 }
 
 impl Session<'_> {
-    /// One long run of the mapping to keep.
+    /// Runs the mapping to keep once, for a long time.
     fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
         let bench = self.bench();
-        bench.progress.step("the mapping to keep");
+        bench.progress.step("final run of the kept mapping");
         let bench = bench.with(kernels(&kept.kernels).unwrap_or(bench.kernels));
         let tuned = bench.profile(&kept.mapping, kept.burst, self.long_seconds())?;
         Ok(RunReport { finding: Some(diagnose(&tuned)), ..tuned })
     }
 }
 
-/// The stages of the path, as the planner sees them.
+/// Returns the stages of the path as the planner sees them.
 fn shape(request: &Request<'_>) -> PathShape {
     let kinds = request.kinds;
     let spec = |name: &str| kinds.iter().find(|kind| kind.spec.kind == name).map(|kind| kind.spec);
@@ -95,7 +95,7 @@ fn shape(request: &Request<'_>) -> PathShape {
     PathShape::new(request.path, &specs)
 }
 
-/// The mapping kept: a proposal, or the baseline.
+/// Returns the mapping kept: a proposal, or the baseline.
 fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Predicted)>) -> Kept {
     let (mapping, burst, kernels) = match chosen {
         Some((index, predicted)) => {
@@ -107,8 +107,8 @@ fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Pred
     Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
 }
 
-/// The report if nothing was tried, with the available data: CPUs, and the cache level of the
-/// packets.
+/// Returns the report if nothing was tried, with the available data: CPUs, and the cache level of
+/// the packets.
 fn untried(
     request: &Request<'_>,
     measured: &Measured,
@@ -134,7 +134,7 @@ fn untried(
     }
 }
 
-/// The report with the results of the rounds and the final run.
+/// Returns the report with the results of the rounds and the final run.
 fn with_trial(mut report: TuneReport, trial: &Trial, tuned: RunReport) -> TuneReport {
     trial.add_to(&mut report.candidates);
     TuneReport {

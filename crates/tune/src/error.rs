@@ -10,17 +10,17 @@ use std::io;
 /// Reasons why a path could not be tuned.
 #[derive(Debug)]
 pub enum TuneError {
-    /// The stage kinds lack those of the load; the checker's message.
+    /// The stage kinds do not include those of the load; holds the checker's message.
     NoPacketWork(String),
     /// The workers cannot be assigned to the available CPUs.
     Assign(AssignError),
     /// A run failed.
     Run(RunError),
-    /// A thread for the load of a calibrating run could not be started.
+    /// A thread for the load of a calibration run could not be started.
     NoThread(io::Error),
-    /// The load of a calibrating run panicked.
+    /// The load of a calibration run panicked.
     LoadPanicked,
-    /// The calibrating run does not show what the stages cost.
+    /// The calibration run does not show what the stages cost.
     Costs(CostsError),
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for TuneError {
             Self::NoThread(error) => write!(
                 f,
                 "cannot start a thread for the background load of a calibration run: {error}; \
-                 raise the process limit (ulimit -u, or that of the container)"
+                 raise the process limit (ulimit -u, or the container's)"
             ),
             Self::LoadPanicked => f.write_str("the background load of a calibration run panicked"),
             Self::Costs(error) => write!(f, "cannot determine the costs of the stages: {error}"),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cache level of the packets of a path on this machine.
+//! The cache level that holds a path's packets on this machine.
 
 use linerate_dataplane::buffers_bytes;
 use linerate_dataplane::traffic::Traffic;
 use linerate_path::model::{Mapping, Path};
 use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
 
-/// Cache level of the packets of `path` under `mapping`.
+/// Returns the cache level that holds the packets of `path` under `mapping`.
 ///
 /// # Errors
-/// The reason why it is unknown.
+/// The reason why the level is unknown.
 pub fn home(
     path: &Path,
     traffic: &Traffic,

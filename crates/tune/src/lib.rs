@@ -15,10 +15,10 @@
 //! ```
 //!
 //! Each stage takes the result of the previous one: [`Measured`], [`Calibration`], [`Predicted`].
-//! [`predict()`] sends no packets, and the record of a tuning has its inputs: [`from_record`]
-//! starts there. [`tune()`] runs the whole chain.
+//! [`predict()`] sends no packets, and a tuning record contains its inputs: [`from_record`] starts
+//! there. [`tune()`] runs the whole chain.
 //!
-//! Left out: reading files, printing, arguments. Predictions and verdicts are those of `plan`.
+//! Left out: reading files, printing, arguments. Predictions and verdicts come from `plan`.
 
 #![forbid(unsafe_code)]
 

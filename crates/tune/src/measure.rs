@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first step: one long run of the baseline, and its results.
+//! The first stage: one long run of the baseline, and its results.
 
 use crate::bench::Bench;
 use crate::error::TuneError;
@@ -13,24 +13,24 @@ use linerate_record::tune::{Finding, KernelAdvice, TuneReport};
 /// The baseline, measured and explained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Its mapping: the given one, or the nearest that fits the CPUs.
+    /// Mapping of the baseline: the given one, or the nearest that fits the CPUs.
     pub mapping: Mapping,
     /// Report of the run.
     pub report: RunReport,
     /// Its bottleneck.
     pub finding: Finding,
-    /// Whether other kernels suit its calls better; `None` if unknown.
+    /// Whether other kernels suit the calls of the path better; `None` if unknown.
     pub advice: Option<KernelAdvice>,
 }
 
 impl Measured {
-    /// Explains a run of `mapping`, fresh or from a record.
+    /// Explains a run of `mapping`, whether new or from a record.
     pub fn explain(mapping: Mapping, report: RunReport) -> Self {
         let (finding, advice) = (diagnose(&report), advise(&report));
         Self { mapping, report, finding, advice }
     }
 
-    /// The report when nothing was tried.
+    /// Returns the report when nothing was tried.
     pub(crate) fn untried(&self) -> TuneReport {
         let Self { report: baseline, finding, advice, .. } = self;
         TuneReport {
@@ -57,12 +57,13 @@ impl Measured {
         }
     }
 
-    /// The kernels that the run called, by name.
+    /// Returns the names of the kernels that the run called.
     pub fn kernels(&self) -> &str {
         self.report.kernels.as_deref().unwrap_or(SELECTED)
     }
 
-    /// The kernels of the candidates: different from the baseline's only if that promises enough.
+    /// Returns the names of the kernels for the candidates: different from the baseline's only if
+    /// that promises enough.
     pub fn kernels_to_try(&self) -> &str {
         let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
         better.map_or_else(|| self.kernels(), |advice| &advice.fastest)

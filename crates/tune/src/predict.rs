@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third step: selects the mappings worth trying and predicts their rates, without sending
+//! The third stage: selects the mappings worth trying and predicts their rates, without sending
 //! packets.
 
 use crate::calibrate::Calibration;
@@ -13,7 +13,7 @@ use linerate_record::{Figure, Tier};
 /// The mappings worth trying.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
-    /// Names of the kernels they call.
+    /// Names of the kernels that the mappings call.
     pub kernels: String,
     /// The mappings, best prediction first.
     pub proposals: Vec<Proposal>,
@@ -22,10 +22,10 @@ pub struct Predicted {
 }
 
 /// Predicts every mapping worth trying, and the baseline; with a latency limit, also the best of
-/// them and the baseline with smaller bursts.
+/// these and the baseline with smaller bursts.
 ///
 /// # Panics
-/// If `shape` and `calibration` are not of the same path.
+/// If `shape` and `calibration` do not belong to the same path.
 pub fn predict(
     shape: &PathShape,
     measured: &Measured,
@@ -61,10 +61,10 @@ pub fn predict(
 }
 
 impl Predicted {
-    /// The proposals in the form of a record, before any of them has run.
+    /// Returns the proposals in record form, before any of them has run.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
         const METHOD: &str =
-            "stage costs on the slowest CPU with all CPUs loaded, calibrated ring and burst";
+            "stage costs on the slowest CPU with all CPUs loaded, calibrated ring and burst costs";
         let names: Vec<&str> = shape.names().collect();
         let candidate = |proposal: &Proposal| Candidate {
             name: proposal.name.clone(),

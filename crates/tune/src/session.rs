@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tuning in progress: its stages in a caller's order, each with the CPUs available.
+//! A tuning in progress: its stages in the order chosen by the caller, each with access to the
+//! CPUs.
 
 use crate::bench::{Bench, Progress, packet_work};
 use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
@@ -13,13 +14,13 @@ use linerate_kernels::Kernels;
 use linerate_path::model::{Path, RunLength};
 use linerate_plan::footprint::{KnownMemory, Unknown};
 
-/// Maximum duration of a single measurement: more is not useful for a tuning.
+/// Maximum duration of a single measurement in seconds: a tuning gains nothing from more.
 const LONG_SECONDS_MAX: f64 = 10.0;
 
 /// Path and options of the tuning.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The path. Give it no sink that keeps packets: every run would fill it.
+    /// The path. Do not give it a sink that stores packets: every run would fill it.
     pub path: &'a Path,
     /// Its traffic.
     pub traffic: &'a Traffic,
@@ -27,9 +28,9 @@ pub struct Request<'a> {
     pub cpus: &'a [u32],
     /// Whether the CPUs are virtual, so that other guests may share their cores.
     pub is_guest: bool,
-    /// Checksum and copy variants, as the path names them.
+    /// Checksum and copy variants, as named in the path.
     pub kernels: Kernels,
-    /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
+    /// The stage kinds: those of the path, and `parse` and `verify`, which make up the load.
     pub kinds: &'a [StageKind],
     /// The memory profile of this machine.
     pub memory: &'a Result<KnownMemory, Unknown>,
@@ -48,7 +49,7 @@ impl<'a> Session<'a> {
     /// Prepares the stages of a tuning; nothing runs yet.
     ///
     /// # Errors
-    /// The kinds of stage lack those of the load.
+    /// The stage kinds do not include those of the load.
     pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
         let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS;
         Ok(Self {
@@ -58,7 +59,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whether a stop was requested.
+    /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.progress.watch.is_stopped()
     }
@@ -69,7 +70,7 @@ impl<'a> Session<'a> {
         Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
     }
 
-    /// Length of a run whose figures are reported, in seconds.
+    /// Returns the length of a run whose figures are reported, in seconds.
     pub(crate) fn long_seconds(&self) -> f64 {
         long_seconds(self.request.path)
     }
@@ -90,7 +91,7 @@ impl<'a> Session<'a> {
         calibrate(&self.bench(), measured)
     }
 
-    /// Runs the baseline and the best proposals in rounds; `None` if it was stopped.
+    /// Runs the baseline and the best proposals in rounds; `None` if stopped.
     ///
     /// # Errors
     /// A run failed.

@@ -18,20 +18,20 @@ use std::fmt;
 /// Data that a record lacks for predictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
-    /// The record is of a run, which calibrates nothing.
+    /// The record is of a run, which does not calibrate anything.
     Run,
-    /// It is neither of a run nor of a tuning.
+    /// The record is neither of a run nor of a tuning.
     Packets,
-    /// The tuning ended before its calibration, or its record is of an older version.
+    /// The tuning ended before its calibration, or its record is from an older version.
     Calibration,
     /// A figure of the calibration has no value.
     Figure {
         /// The figure.
         name: String,
-        /// The reason, in the words of the record.
+        /// The reason, as worded in the record.
         reason: String,
     },
-    /// The calibration is not of the run that the record holds, or is out of range.
+    /// The calibration does not belong to the run in the record, or is out of range.
     Whole {
         /// The mismatch.
         what: &'static str,
@@ -42,20 +42,20 @@ impl fmt::Display for Lacking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run => f.write_str(
-                "a record of run lacks what tune needs for predictions: the cost of a ring and of \
-                 a burst, memory-bound and replicable stages, and the distribution of flows; \
-                 create a record of tune with `linerate tune --record FILE PATH.toml`, or predict \
-                 with assumed costs with `linerate plan --from RECORD PATH.toml`",
+                "a run record lacks what tune needs for predictions: ring and burst costs, which \
+                 stages are memory-bound or replicable, and the distribution of flows; create a \
+                 tune record with `linerate tune --record FILE PATH.toml`, or predict from assumed \
+                 costs with `linerate plan --from RECORD PATH.toml`",
             ),
             Self::Packets => f.write_str(
-                "not a record of tune; make one with `linerate tune --record FILE PATH.toml`",
+                "not a tune record; create one with `linerate tune --record FILE PATH.toml`",
             ),
             Self::Calibration => f.write_str(
                 "the record lacks `calibration`: the tuning stopped early, could not determine the \
                  stage costs, or predates record version 2.0; tune again",
             ),
             Self::Figure { name, reason } => {
-                write!(f, "the record lacks `{name}` of `calibration` ({reason}); tune again")
+                write!(f, "the record lacks `{name}` in `calibration` ({reason}); tune again")
             }
             Self::Whole { what } => {
                 write!(f, "`calibration` does not fit the rest of the record: {what}; tune again")
@@ -67,7 +67,8 @@ impl fmt::Display for Lacking {
 impl std::error::Error for Lacking {}
 
 /// Explains a stored tuning and predicts from its calibration; `file` names the record. No packets
-/// are sent, and the predictions are those that the tuning stored, if its program made the same.
+/// are sent, and the predictions are those stored by the tuning, if the same version of the program
+/// made them.
 ///
 /// # Errors
 /// The missing data.
@@ -92,7 +93,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
         ..measured.untried()
     };
     let Some(recorded) = &stored.calibration else {
-        // There is nothing to predict where the source sets the rate.
+        // There is nothing to predict if the source sets the rate.
         let is_offered = explained.finding.limit == Limit::Offered;
         return if is_offered { Ok(explained) } else { Err(Lacking::Calibration) };
     };
@@ -103,7 +104,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
 }
 
-/// The calibration in the record.
+/// Returns the calibration for the record.
 pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> CalibrationReport {
     let Calibration { costs, machine, kernels } = calibration;
     let handover = &machine.handover;
@@ -136,7 +137,7 @@ fn recorded_stage(cost: &StageCost) -> CalibratedStage {
     }
 }
 
-/// An estimate of the calibration; one without samples was assumed.
+/// Converts an estimate of the calibration to a figure; an estimate without samples was assumed.
 fn figure(unit: &str, estimate: Estimate) -> Figure {
     let (tier, method) = match estimate.n {
         0 => (Tier::Model, "assumed: not measured here"),
@@ -145,14 +146,15 @@ fn figure(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, tier, method)
 }
 
-/// Rejects a calibration that is not of a run of stages `names` with this number of workers.
+/// Rejects a calibration that does not belong to a run of stages `names` with this number of
+/// workers.
 fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result<(), Lacking> {
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
         (is_of_run && !names.is_empty(), "its stages differ from those of the baseline"),
-        (may_run, "it has fewer CPUs than the baseline has workers, or too many"),
-        (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
+        (may_run, "it has fewer CPUs than the baseline has workers, or more than supported"),
+        (recorded.burst > 0 && recorded.workers > 0, "its burst or its number of workers is 0"),
         (recorded.ticks_per_s > 0.0, "its tick rate is not above 0"),
     ];
     match checks.into_iter().find(|(fits, _)| !fits) {
@@ -207,7 +209,7 @@ fn cost(stage: &CalibratedStage) -> Result<StageCost, Lacking> {
 fn estimate(name: &str, figure: &Figure) -> Result<Estimate, Lacking> {
     figure.estimate().ok_or_else(|| Lacking::Figure {
         name: name.to_owned(),
-        reason: figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned()),
+        reason: figure.reason.clone().unwrap_or_else(|| "not a number".to_owned()),
     })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fourth step: the baseline and the best contenders in rounds, and the verdict.
+//! The fourth stage: the baseline and the best contenders in rounds, and the verdict.
 
 use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
@@ -16,8 +16,8 @@ use linerate_record::tune::{Candidate, RoundLatency};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Dropped, Length, Machine, Rules, rounds};
 
-/// Rounds in which the baseline and the contenders run. The verdict needs six with a clean rate for
-/// an interval; the others are in hand for a busy machine.
+/// Number of rounds for the baseline and the contenders. The verdict needs six with a valid rate
+/// for an interval; the others are a reserve for a busy machine.
 pub(crate) const ROUNDS: u32 = 8;
 
 /// Number of candidates tried, best prediction first.
@@ -26,7 +26,7 @@ const CONTENDERS: usize = 3;
 /// Length of one run in a round, in seconds.
 const ROUND_SECONDS: f64 = 0.15;
 
-/// Length of all rounds, in seconds.
+/// Total length of the rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
 /// Result of the rounds.
@@ -36,7 +36,7 @@ pub struct Trial {
     pub baseline_kpps: Figure,
     /// Its latency.
     pub baseline_latency: RoundLatency,
-    /// The result of each contender.
+    /// Results of the contenders.
     pub contenders: Vec<Contested>,
     /// Index of the proposal to keep; `None` for the baseline.
     pub chosen: Option<usize>,
@@ -45,11 +45,11 @@ pub struct Trial {
 /// Result of a contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contested {
-    /// Index of its proposal.
+    /// Index of the contender's proposal.
     pub index: usize,
     /// Its rate.
     pub kpps: Figure,
-    /// Its speed-up over the baseline.
+    /// Speed-up over the baseline.
     pub speedup: Figure,
     /// Its latency.
     pub latency: RoundLatency,
@@ -67,7 +67,7 @@ impl Trial {
     }
 }
 
-/// Figures of one run of a round; `None` for those it lacks.
+/// Figures of one run in a round; `None` for those that the run lacks.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kpps: Option<f64>,
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// Runs the baseline and the best proposals in rounds; `None` if it was stopped.
+/// Runs the baseline and the best proposals in rounds; `None` if stopped.
 pub(crate) fn trial(
     bench: &Bench<'_>,
     measured: &Measured,
@@ -118,8 +118,8 @@ pub(crate) fn trial(
     }))
 }
 
-/// Results of the baseline (first) and, on the bench `trial`, of the contenders, by round; `None`
-/// where a run was left out.
+/// Returns the results of the baseline (first) and, on the bench `trial`, of the contenders, by
+/// round; `None` where a run was left out.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
@@ -137,7 +137,7 @@ fn all_rounds(
         length: Length::Rounds(ROUNDS),
         seed: ticks(),
     };
-    // Part of the progress that the runs report themselves.
+    // The runs report their own part of the progress.
     let watch = bench.watch().with_progress(&|_, _| {});
     let samples = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);
@@ -157,19 +157,20 @@ struct Tried<'a> {
 
 /// Acceptance criteria of a trial.
 struct Asked<'a> {
-    /// The mapping of the baseline.
+    /// Mapping of the baseline.
     mapping: &'a Mapping,
-    /// The burst of the path.
+    /// Burst size of the path.
     burst: u32,
-    /// Upper limit of the 99th percentile of the latency.
+    /// Upper limit for the 99th percentile of the latency.
     p99_limit_ns: Option<f64>,
 }
 
 impl Asked<'_> {
-    /// The proposals to try: the best, and the best of each other mapping. The best with a burst
-    /// larger than the path's is tried with that of the path, too: only what is faster for certain
-    /// is worth its latency. Where latency has a limit, the same with the smallest bursts.
-    /// `baseline` with other kernels always, if it is there, since it alone shows what they do.
+    /// Returns the proposals to try: the best, and the best of each other mapping. If the best has
+    /// a larger burst than the path, it is also tried with the burst of the path: only a gain that
+    /// is certain is worth the latency. If latency has a limit, the best is also tried with its
+    /// smallest burst. `baseline` with other kernels is always tried, if available, since only it
+    /// shows what they do.
     fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
         let all =
             || proposals.iter().enumerate().map(|(index, proposal)| Tried { index, proposal });
@@ -226,7 +227,7 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a latency is within a limit, if there is one. An unknown latency is not.
+/// Returns whether a latency is within a limit, if there is one. An unknown latency is not.
 pub fn is_within(latency: &Figure, limit_ns: Option<f64>) -> bool {
     limit_ns.is_none_or(|limit| latency.as_number().is_some_and(|ns| ns <= limit))
 }
@@ -240,7 +241,7 @@ const ROUNDS_METHOD: &str = "median over interleaved rounds";
 fn rate_figure(rounds: &[Option<f64>]) -> Figure {
     let rates: Vec<f64> = rounds.iter().flatten().copied().collect();
     if rates.is_empty() {
-        let reason = "no window without preemption in any round";
+        let reason = "every window in every round was preempted";
         return Figure::absent("kpps", Tier::Sw, ROUNDS_METHOD, reason);
     }
     Figure::number("kpps", median_interval(&rates, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
@@ -259,7 +260,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
 }
 
 fn speedup_figure(speedup: Option<Estimate>) -> Figure {
-    const METHOD: &str = "median of the ratios of the same round";
+    const METHOD: &str = "median of the ratios within each round";
     let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
 }

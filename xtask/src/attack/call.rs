@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One call of the program: its words, its files, what surrounds it; and how it ended.
+//! One call of the program: its arguments, its files and its environment; and how it ended.
 
 use super::PATIENCE;
 use crate::command::root;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes read of each output.
+/// Maximum number of bytes read from each output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// A call.
@@ -20,59 +20,60 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct Call {
     /// Its arguments.
     pub(crate) words: Vec<String>,
-    /// A shell line that runs it as `"$@"`; empty for none.
+    /// A shell line that runs the call as `"$@"`; empty for none.
     pub(crate) shell: String,
-    /// Environment variables, in addition.
+    /// Additional environment variables.
     pub(crate) environment: Vec<(&'static str, String)>,
-    /// Files in its folder, which it must leave as they are.
+    /// Files in the call's folder, which it must leave unchanged.
     pub(crate) files: Vec<(String, Vec<u8>)>,
     /// Exit statuses that are valid in addition to those of every command.
     pub(crate) statuses: &'static [i32],
-    /// Whether it may end with a refusal and no word on stderr, because that is closed or full.
+    /// Whether the call may be refused without a message on stderr, because stderr is closed or
+    /// full.
     pub(crate) is_mute: bool,
 }
 
 /// Exit status and output of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// `None` if it ran into the time limit.
+    /// `None` if the call ran into the time limit.
     pub(crate) status: Option<Result<i32, i32>>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// Inputs that are not as they were.
+    /// Inputs that were changed.
     pub(crate) changed: Vec<String>,
 }
 
 impl Call {
-    /// A call of these words, split at blanks.
+    /// Creates a call with these arguments, split at white space.
     pub(crate) fn new(line: &str) -> Self {
         let words = line.split_whitespace().map(str::to_owned).collect();
         Self { words, ..Self::default() }
     }
 
-    /// With a file in its folder.
+    /// Adds a file to the call's folder.
     pub(crate) fn file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), content.into()));
         self
     }
 
-    /// Within a shell line.
+    /// Runs the call within a shell line.
     pub(crate) fn within(mut self, shell: &str) -> Self {
         self.shell = shell.to_owned();
         self
     }
 
-    /// These statuses are right, too.
+    /// Accepts these exit statuses, too.
     pub(crate) fn may_end_with(self, statuses: &'static [i32]) -> Self {
         Self { statuses, ..self }
     }
 
-    /// Its stderr may be closed.
+    /// Allows stderr to be closed.
     pub(crate) fn mute(self) -> Self {
         Self { is_mute: true, ..self }
     }
 
-    /// Runs it in `folder`, which is made for it.
+    /// Runs the call in `folder`, which is created for it.
     pub(crate) fn run(&self, folder: &Path, program: &Path) -> Result<Done, String> {
         let at = |error: io::Error| format!("{}: {error}", folder.display());
         let files = folder.join("in");
@@ -94,7 +95,7 @@ impl Call {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(File::create(&outputs[0]).map_err(at)?);
         command.stderr(File::create(&outputs[1]).map_err(at)?);
-        // A separate group, to end it with everything it has started.
+        // A separate process group, to kill the call with everything it has started.
         let mut child = command.process_group(0).spawn().map_err(at)?;
         let status = wait(&mut child).map_err(at)?;
         let [stdout, stderr] = outputs.map(|file| head(&file));
@@ -106,7 +107,7 @@ impl Call {
     }
 }
 
-/// The status or the signal it ended with; `None` where it had to be ended.
+/// Waits for the exit status or the signal that ended the call; `None` if it had to be killed.
 fn wait(child: &mut Child) -> io::Result<Option<Result<i32, i32>>> {
     let begun = Instant::now();
     loop {
@@ -133,7 +134,7 @@ fn head(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// As it would be typed in the folder `in` of its folder.
+/// The call as it would be typed in the folder `in` below its own.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.environment {
@@ -155,12 +156,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A file of the repository.
+/// Reads a file from the repository.
 pub(crate) fn stored(path: &str) -> Result<Vec<u8>, String> {
     fs::read(root().join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The first packets of the capture of the examples.
+/// Returns the first packets of the examples' capture.
 pub(crate) fn capture() -> Result<Vec<u8>, String> {
     const BYTES: usize = 20_000;
     let whole = stored("examples/edge.pcapng")?;
@@ -175,7 +176,7 @@ pub(crate) fn capture() -> Result<Vec<u8>, String> {
     Ok(whole[..end].to_vec())
 }
 
-/// The edge router of the examples with its capture, shortened.
+/// Creates a call for the edge router of the examples with its capture, shortened.
 pub(crate) fn edge(line: &str) -> Result<Call, String> {
     let path = stored("examples/edge.toml")?;
     Ok(Call::new(line).file("edge.toml", path).file("edge.pcapng", capture()?))

@@ -3,10 +3,10 @@
 
 use linerate_record::random::Random;
 
-/// Bytes that formats end, begin or escape something with.
+/// Bytes with which formats end, begin or escape something.
 const MEANT: &[u8] = b"\0\xff\x7f\x80{}[]\",:\n\r-+eE.0\x1b";
 
-/// A copy with one to eight changes: bytes flipped, set, left out, doubled or cut off.
+/// Returns a copy with one to eight changes: bytes flipped, set, removed, duplicated or cut off.
 pub(crate) fn damaged(whole: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for _ in 0..=random.below(8) {
@@ -35,7 +35,7 @@ pub(crate) fn damaged(whole: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that programs take amiss.
+/// Numbers that programs tend to handle badly.
 const NUMBERS: [&str; 14] = [
     "0",
     "-0",
@@ -53,7 +53,7 @@ const NUMBERS: [&str; 14] = [
     "[]",
 ];
 
-/// A copy of a text of JSON in which one to four numbers are others.
+/// Returns a copy of a JSON text in which one to four numbers are replaced.
 pub(crate) fn renumbered(json: &str, random: &mut Random) -> String {
     let mut text = json.to_owned();
     for _ in 0..=random.below(4) {
@@ -67,7 +67,7 @@ pub(crate) fn renumbered(json: &str, random: &mut Random) -> String {
     text
 }
 
-/// Start and end of the values that are numbers.
+/// Returns the start and end of the values that are numbers.
 fn numbers(json: &str) -> Vec<(usize, usize)> {
     let is_of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let values = json.match_indices(": ").map(|(at, _)| at + 2);

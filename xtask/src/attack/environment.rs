@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options, streams, places of outputs, environments, signals.
+//! Options, streams, output files, environments, signals.
 
 use super::call::{Call, edge, stored};
 use super::{Random, Size};
@@ -38,7 +38,7 @@ fn command(line: &str) -> Result<Call, String> {
     Ok(call.file("netra.dump", stored("examples/netra-sample.dump")?))
 }
 
-/// Options that are wrong, or wrong with most commands.
+/// Options that are invalid, or invalid for most commands.
 const OPTIONS: &[&str] = &[
     "--nothing",
     "--json=x",
@@ -128,7 +128,7 @@ const OPTIONS: &[&str] = &[
     "\u{1b}[2J",
 ];
 
-/// Calls with one option of these each.
+/// Returns calls with one of these options each.
 pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let all = COMMANDS[..COMMANDS.len() - 2]
         .iter()
@@ -142,7 +142,7 @@ pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     chosen.into_iter().map(call).collect()
 }
 
-/// Streams that are closed, full, or gone.
+/// Returns calls with streams that are closed, full, or gone.
 pub(crate) fn streams(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const STREAMS: [&str; 9] = [
         "\"$@\" > /dev/full",
@@ -161,7 +161,7 @@ pub(crate) fn streams(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     chosen.into_iter().map(call).collect()
 }
 
-/// Outputs that cannot be written.
+/// Returns calls whose outputs cannot be written.
 pub(crate) fn places(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const PLACES: [&str; 9] = [
         "/dev/full",
@@ -201,7 +201,7 @@ pub(crate) fn places(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
     chosen.into_iter().map(call).collect()
 }
 
-/// Outputs that are inputs: the judge sees whether one was changed.
+/// Returns calls whose outputs are their inputs: the judge detects whether an input was changed.
 pub(crate) fn overwrites(_: &mut Random, _: Size) -> Result<Vec<Call>, String> {
     let lines = [
         "run -q --time 60ms --record edge.toml edge.toml",
@@ -223,7 +223,7 @@ pub(crate) fn overwrites(_: &mut Random, _: Size) -> Result<Vec<Call>, String> {
     lines.into_iter().map(call).collect()
 }
 
-/// Environment that lack something.
+/// Returns calls in environments that lack something.
 pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const SHELLS: &[&str] = &[
         "env -i \"$@\"",
@@ -259,16 +259,16 @@ pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>,
     ];
     let all = COMMANDS.iter().flat_map(|line| SHELLS.iter().map(move |shell| (*line, *shell)));
     let chosen = size.some(all.collect(), 16, random);
-    // 126 and 127: this machine has no such tool, or its loader no descriptor left.
+    // 126 and 127: this machine has no such tool, or the tool's loader has no file descriptor left.
     let call = |(line, shell): (&str, &str)| {
         let call = command(line)?.within(shell).may_end_with(&[1, 126, 127]);
-        // Nor does the file take anything that its words would go to.
+        // The file that would receive the messages cannot be written either.
         Ok(if shell.contains("-f 0") { call.mute() } else { call })
     };
     chosen.into_iter().map(call).collect()
 }
 
-/// Signals at moments that are drawn.
+/// Returns calls that receive signals at random moments.
 pub(crate) fn signals(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const LONG: [&str; 9] = [
         "run --time 2s edge.toml",

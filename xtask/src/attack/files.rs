@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged captures, records, and prints of other profilers.
+//! Damaged captures, records, and output of other profilers.
 
 use super::call::{Call, capture, edge, stored};
 use super::damage::{damaged, renumbered};
 use super::{Random, Size};
 
-/// The edge router on this capture.
+/// Creates a call with the edge router on this capture.
 fn on_capture(line: &str, capture: Vec<u8>) -> Result<Call, String> {
     let mut call = edge(line)?;
     call.files[1].1 = capture;
     Ok(call)
 }
 
-/// A pcap file with these fields: magic number, link type, and records of claimed lengths.
+/// Creates a pcap file with these fields: magic number, link type, and records with claimed
+/// lengths.
 fn pcap(magic: u32, link: u32, records: &[(u32, u32, usize)]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [magic, 0x0004_0002, 0, 0, 65_535, link] {
@@ -27,7 +28,7 @@ fn pcap(magic: u32, link: u32, records: &[(u32, u32, usize)]) -> Vec<u8> {
     file
 }
 
-/// Captures by hand: magic numbers, link types, lengths.
+/// Returns handmade captures: magic numbers, link types, lengths.
 fn by_hand() -> Vec<Vec<u8>> {
     let sound = [(60, 60, 60), (60, 60, 60)];
     let mut all = Vec::new();
@@ -55,7 +56,7 @@ fn by_hand() -> Vec<Vec<u8>> {
     all
 }
 
-/// Damaged captures, checked; some run.
+/// Returns calls with damaged captures, which are checked; some are run.
 pub(crate) fn captures(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let whole = capture()?;
     let mut inputs = size.some(by_hand(), 12, random);
@@ -72,7 +73,7 @@ pub(crate) fn captures(random: &mut Random, size: Size) -> Result<Vec<Call>, Str
     inputs.into_iter().map(call).collect()
 }
 
-/// Captures in the place of records.
+/// Returns calls with captures in place of records.
 pub(crate) fn foreign_inputs(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let mut inputs = by_hand();
     inputs.push(capture()?);
@@ -92,7 +93,7 @@ pub(crate) fn foreign_inputs(random: &mut Random, size: Size) -> Result<Vec<Call
     Ok(chosen.into_iter().map(|(input, line)| Call::new(line).file("x", input.clone())).collect())
 }
 
-/// The kinds of the stored records.
+/// Kinds of the stored records.
 const KINDS: [&str; 12] = [
     "answers", "budget", "doctor", "kernels", "memory", "plan", "regions", "run", "stat",
     "strands", "tcp", "tune",
@@ -130,13 +131,13 @@ fn reading(
     Ok(call.file("x.json", change(&json, random)))
 }
 
-/// Records with bytes changed.
+/// Returns calls with records in which bytes were changed.
 pub(crate) fn records(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let change = |json: &str, random: &mut Random| damaged(json.as_bytes(), random);
     (0..size.of(24, 3_900)).map(|_| reading(random, change)).collect()
 }
 
-/// Records with numbers changed.
+/// Returns calls with records in which numbers were changed.
 pub(crate) fn numbers(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let change = |json: &str, random: &mut Random| renumbered(json, random).into_bytes();
     (0..size.of(24, 1_500)).map(|_| reading(random, change)).collect()
@@ -160,7 +161,7 @@ ip4-lookup                        active             10000            2560000   
        2.31e1          256.00
 ";
 
-/// Prints of other profilers, damaged.
+/// Returns calls with damaged output of other profilers.
 pub(crate) fn dumps(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let dump = stored("examples/netra-sample.dump")?;
     let texts = [&dump[..], PERF_JSON.as_bytes(), PERF_CSV.as_bytes(), VPP.as_bytes()];

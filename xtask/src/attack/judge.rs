@@ -4,13 +4,13 @@
 use super::{Call, Done};
 use linerate_record::{Figure, Record};
 
-/// Commands with additional statuses.
+/// Exit statuses documented for every command.
 const DOCUMENTED: [i32; 3] = [0, 1, 2];
 
-/// Statuses that commands which start another one have, too, as env(1).
+/// Additional statuses of commands that start another program, as with env(1).
 const OF_ENV: [i32; 3] = [125, 126, 127];
 
-/// The problem; `None` if there is none.
+/// Returns the problem, or `None` if there is none.
 pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
     if !done.changed.is_empty() {
         return Some(format!("inputs are changed or gone: {}", done.changed.join(", ")));
@@ -43,7 +43,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The printed record, if one was requested.
+/// Returns the printed record, if one was requested.
 fn record_of(call: &Call, done: &Done) -> Option<String> {
     let has = |word: &str| call.words.iter().any(|w| w == word);
     let prints = has("--json") && !has("--list") && !has("--check") && !has("stages");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Little memory, few threads, little of a processor.
+//! Little memory, few threads, a small share of a processor.
 
 use super::call::{Call, edge, stored};
 use super::{Random, Size};
 use std::path::Path;
 use std::process;
 
-/// A call of each command that takes memory or threads.
+/// A call of each command that uses memory or threads.
 const COMMANDS: [&str; 23] = [
     "run -q --time 60ms edge.toml",
     "run --check edge.toml",
@@ -50,7 +50,7 @@ fn each(
     chosen.into_iter().map(|(line, shell)| command(line, shell)).collect()
 }
 
-/// Address space, one processor, file sizes.
+/// Returns calls with limits on address space, processors and file sizes.
 pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let mut shells: Vec<String> = [50, 60, 80, 100, 150, 200, 300, 500, 1_000, 2_000]
         .iter()
@@ -61,13 +61,13 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
             .map(str::to_owned),
     );
     let calls = each(&shells, 16, random, size)?;
-    // Programs of the command, such as Valgrind's, may be refused memory, too, and die.
+    // Programs that the command starts, such as Valgrind's, may be denied memory, too, and die.
     let calls = calls.into_iter().map(|call| call.may_end_with(&[126, 127]));
-    // Nor do the files take anything that its words would go to.
+    // The files that would receive the messages cannot be written either.
     Ok(calls.map(|call| if call.shell.contains("-f 0") { call.mute() } else { call }).collect())
 }
 
-/// Few threads: as a user to whom the limit applies.
+/// Returns calls with few threads, run as a user to whom the limit applies.
 pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const AS_GUEST: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
     let tried = process::Command::new("sh").args(["-c", &format!("{AS_GUEST} true")]).output();
@@ -86,8 +86,8 @@ pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     Ok(calls.into_iter().map(|call| call.may_end_with(&[126, 127])).collect())
 }
 
-/// Runs a call in a control group of its own, created and removed by the shell: `files` are the
-/// limit files of version 2 and version 1, with their content.
+/// Returns a shell line that runs a call in a separate control group, which the shell creates and
+/// removes: `files` are the limit files of cgroup version 2 and version 1, with their contents.
 fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<String, String> {
     let is_unified = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
     let folder = if is_unified { "" } else { controller };
@@ -114,7 +114,7 @@ pub(crate) fn memory_groups(random: &mut Random, size: Size) -> Result<Vec<Call>
     each(&shells, 10, random, size)
 }
 
-/// A fifth of a processor.
+/// Returns calls that are limited to a fifth of a processor.
 pub(crate) fn cpu_groups(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let limits = [("cpu.max", "20000 100000".to_owned()), ("cpu.cfs_quota_us", "20000".to_owned())];
     each(&[grouped("cpu", limits)?], 3, random, size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of packet paths: values, structures, special files.
+//! Packet path files: values, structures, special files.
 
 use super::call::{Call, edge};
 use super::damage::damaged;
@@ -85,14 +85,14 @@ const VALUES: &[&str] = &[
     "",
 ];
 
-/// The path with another value of a key.
+/// Returns the path with a different value for one key.
 fn path_with(section: usize, key: usize, value: &str) -> String {
     let mut text = String::new();
     for (at, (title, lines)) in PATH.iter().enumerate() {
         text += &format!("{title}\n");
         for (line, given) in lines.iter().enumerate() {
             let name = given.split(' ').next().unwrap_or_default();
-            // Ten packets are of a sink that writes some.
+            // `packets = 10` belongs only to a sink that writes packets.
             match (at, line) == (section, key) {
                 true => text += &format!("{name} = {value}\n"),
                 false if (at, line) == (5, 1) => {}
@@ -103,7 +103,7 @@ fn path_with(section: usize, key: usize, value: &str) -> String {
     text
 }
 
-/// Every key with every value: checked, and some run.
+/// Returns calls that try every key with every value: all are checked, and some are run.
 pub(crate) fn values(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let keys = PATH.iter().enumerate();
     let keys = keys.flat_map(|(at, (_, lines))| (0..lines.len()).map(move |line| (at, line)));
@@ -120,13 +120,13 @@ pub(crate) fn values(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
                 _ => "run --check path.toml",
             };
             let call = Call::new(line).file("path.toml", path_with(section, key, value));
-            // A run of up to 25000 hours is what such a value may ask for.
+            // Such a value may request a run of up to 25000 hours.
             call.within("timeout --preserve-status -s INT 2 \"$@\"").may_end_with(&[130])
         })
         .collect())
 }
 
-/// Files that are not of the shape of a path.
+/// Returns calls with files that do not have the structure of a path.
 pub(crate) fn structures(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     let whole = path_with(9, 9, "");
     let source = "[source]\nkind = \"generator\"\n";
@@ -163,7 +163,8 @@ pub(crate) fn structures(random: &mut Random, size: Size) -> Result<Vec<Call>, S
     Ok(texts.into_iter().map(call).collect())
 }
 
-/// Devices, pipes, folders and the like in the place of a path, a capture, a record and a sink.
+/// Returns calls with devices, pipes, folders and the like in place of a path, a capture, a record
+/// and a sink.
 pub(crate) fn special_files(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const FILES: [&str; 14] = [
         "/dev/zero",

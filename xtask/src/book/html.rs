@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Links of built pages: each has to lead to a file of the book, and its anchor to an element.
+//! Links in built pages: each has to lead to a file of the book, and its anchor to an element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Pages that mdBook makes for other places: links of the first are relative to the page that
-/// includes it, those of the second to the root of a server.
+/// Pages that mdBook makes for use elsewhere: links in the first are relative to the page that
+/// includes it, those in the second to the root of a server.
 const NOT_PAGES: [&str; 2] = ["toc.html", "404.html"];
 
-/// A page, by what matters for links.
+/// The parts of a page that matter for links.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,
     anchors: BTreeSet<String>,
 }
 
-/// Links within `folder` that lead nowhere, as `PAGE: LINK`.
+/// Returns the links within `folder` that lead nowhere, as `PAGE: LINK`.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -45,7 +45,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Links and anchors of a page, outside scripts.
+/// Returns the links and anchors of a page, outside scripts.
 fn page(html: &str) -> Page {
     let mut page = Page::default();
     let mut in_script = false;
@@ -61,7 +61,7 @@ fn page(html: &str) -> Page {
     page
 }
 
-/// The value of an attribute in double quotes.
+/// Returns the value of an attribute in double quotes.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     let (value, _) = rest.split_once('"')?;
@@ -91,7 +91,7 @@ fn leads_somewhere(from: &Path, link: &str, pages: &BTreeMap<PathBuf, Page>) -> 
     page.is_some_and(|page| anchor.is_empty() || page.anchors.contains(anchor))
 }
 
-/// A link of page `from`, from the root of the book.
+/// Resolves a link on page `from` to a path from the root of the book.
 fn resolve(from: &Path, file: &str) -> PathBuf {
     let mut path = from.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(file).components() {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes of failed steps, from the output of their programs.
+//! Causes of failed steps, extracted from the output of their programs.
 
 use crate::command::root;
 use std::fs;
 use std::path::Path;
 
-/// Texts of lines that show the cause of a failure, together with the lines after them.
+/// Text in lines that show the cause of a failure, together with the lines after them.
 const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
 const FOLLOWING: usize = 5;
-/// As many as a person reads.
+/// As many lines as a person will read.
 const TELLING: usize = 80;
 const LAST: usize = 15;
 
-/// The lines that look like the cause: telltales, and what test programs say about failed tests.
+/// Returns the lines that look like the cause: telltales, and what test programs print about failed
+/// tests.
 fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let (mut follow, mut is_in_failures) = (0, false);
     let mut found = Vec::new();
@@ -30,7 +31,7 @@ fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     found
 }
 
-/// The cause of a failure according to a step's log.
+/// Returns the cause of a failure according to a step's log.
 pub(super) fn cause(step: &str, log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps are chosen and run as they should be.
+//! The steps are selected and run as intended.
 
 use super::{LANES, STEPS, Step, choose, parallel, side_by_side};
 use std::sync::{Barrier, Mutex};
@@ -11,7 +11,7 @@ fn steps_that_use_the_same_run_one_after_the_other_and_others_in_parallel() {
     }
     static SYNTHETIC: [Step; 5] =
         [step("a", "x"), step("b", "x"), step("c", "y"), step("d", "x"), step("e", "z")];
-    // a and c wait for each other; whatever else may begin before both have ended.
+    // a and c wait for each other; any other step may begin before both have ended.
     let both = Barrier::new(2);
     let running = Mutex::new(Vec::new());
     let results = side_by_side(SYNTHETIC.iter().collect(), |step| {
@@ -50,7 +50,7 @@ fn steps_are_chosen_by_a_part_of_their_names() {
     assert!(why.contains("`nothing`") && why.contains("\n  ring under Miri"), "{why}");
 }
 
-/// The page's order is the table's, and those side by side come last.
+/// The order on the page is the table's, and steps that run in parallel come last.
 #[test]
 fn steps_that_run_alone_stand_first_and_names_are_unique() {
     assert!(STEPS.is_sorted_by_key(|step| step.uses.is_some()));

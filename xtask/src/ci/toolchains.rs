@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps that take another compiler than the one in use.
+//! Steps that use a compiler other than the current one.
 
 use super::expect_success;
 use crate::command::{cargo_of, output, program, root, status_with_lines};
@@ -7,7 +7,8 @@ use crate::lab;
 use crate::outcome::{Outcome, judge};
 use std::process::Command;
 
-/// The installed toolchain that `name` starts, if rustup has one; it is never downloaded here.
+/// Returns the installed toolchain that `name` starts, if rustup has one; it is never downloaded
+/// here.
 fn toolchain(name: &str) -> Result<String, String> {
     let list = output(program("rustup", &["toolchain", "list"]))?;
     let list = String::from_utf8_lossy(&list);
@@ -21,7 +22,7 @@ fn toolchain(name: &str) -> Result<String, String> {
 pub(super) fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
     match toolchain(version) {
         Ok(toolchain) => {
-            // The base crates are held to an older compiler than the manifest asks for.
+            // The base crates must build with an older compiler than the manifest requires.
             let args = [&["check", "--locked", "--ignore-rust-version"], packages].concat();
             expect_success(cargo_of(&toolchain, &args))
         }
@@ -53,10 +54,10 @@ pub(super) fn oldest_compiler_of_base_crates() -> Outcome {
     }
 }
 
-/// The tests of the one structure that two threads share without locks.
+/// Tests for the one structure that two threads share without locks.
 const RING_TESTS: &[&str] = &["-p", "linerate-dataplane", "--lib", "ring::"];
 
-/// Runs them; none at all is a failure, for the filter may have lost its module.
+/// Runs the ring tests; running none is a failure, since the filter may no longer match the module.
 fn run_ring_tests(command: Command) -> Outcome {
     let mut ran = 0;
     let status = status_with_lines(command, |line| {
@@ -85,7 +86,7 @@ pub(super) fn ring_under_thread_sanitizer() -> Outcome {
         Err(why) => return Outcome::Skipped(why),
     };
     // `--target` keeps build scripts and procedural macros out of the sanitizer. The standard
-    // library comes without it; the atomics of the ring are inlined and therefore covered.
+    // library is not instrumented; the atomics of the ring are inlined and therefore covered.
     let args = [&["test", "--target", "host-tuple"], RING_TESTS].concat();
     let mut command = cargo_of(&toolchain, &args);
     command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps that need not run again: nothing they read has changed since they last passed here.
+//! Steps that need not be rerun: nothing they read has changed since they last passed here.
 //!
-//! A step that compiles nothing but files of its own and takes minutes names those files. Their
-//! contents, the versions of the tools and the processor make a key; the key of the last pass, and
-//! what was skipped in it, is in a file under `target/ci/passed`. A failure removes the file.
+//! A step that compiles only files of its own and takes minutes names those files. Their contents,
+//! the tool versions and the processor form a key; the key of the last pass, and what was skipped
+//! in it, is in a file under `target/ci/passed`. A failure removes the file.
 
 use super::Step;
 use crate::command::{output, program, root};
@@ -18,7 +18,8 @@ use std::sync::OnceLock;
 /// Folders below the inputs that hold results.
 const RESULTS: [&str; 3] = ["build", "cache", "target"];
 
-/// Programs whose version decides what a step does, each with what makes it print that version.
+/// Programs whose version determines what a step does, each with the arguments that print that
+/// version.
 const TOOLS: &[&[&str]] = &[
     &["cc", "--version"],
     &["clang", "--version"],
@@ -42,7 +43,7 @@ const TOOLS: &[&[&str]] = &[
     &["uname", "-r"],
 ];
 
-/// The outcome of the step's last pass, if nothing has changed since.
+/// Returns the outcome of the step's last pass, if nothing has changed since.
 pub(super) fn earlier_pass(step: &Step) -> Option<Outcome> {
     let passed = fs::read_to_string(file(step)?).ok()?;
     let (key, skips) = passed.split_once('\n')?;
@@ -50,17 +51,17 @@ pub(super) fn earlier_pass(step: &Step) -> Option<Outcome> {
     is_same.then(|| Outcome::Passed(skips.lines().map(str::to_owned).collect()))
 }
 
-/// Keeps a pass for the next run, and forgets an earlier one after anything else.
+/// Stores a pass for the next run; any other outcome removes an earlier one.
 ///
-/// The files are read after the step ran: what changed meanwhile makes a key that no run passed
-/// with only if it changed between the step's own reading and this one.
+/// The files are read after the step ran: an intermediate change yields a key with which no run
+/// passed only if it happened between the step's own read and this one.
 pub(super) fn keep(step: &Step, outcome: &Outcome) {
     let Some(file) = file(step) else { return };
     let key = match outcome {
         Outcome::Passed(skips) => key_of(step.inputs).ok().map(|key| (key, skips)),
         Outcome::Failed(_) | Outcome::Skipped(_) => None,
     };
-    // Without the file the step runs again, which is always right.
+    // Without the file the step is rerun, which is always correct.
     let _ = match key {
         Some((key, skips)) => fs::create_dir_all(file.parent().unwrap_or(root()))
             .and_then(|()| fs::write(&file, format!("{key}\n{}\n", skips.join("\n")))),
@@ -68,13 +69,13 @@ pub(super) fn keep(step: &Step, outcome: &Outcome) {
     };
 }
 
-/// `None` of a step that always runs.
+/// Returns the file for a step's pass, or `None` for a step that always runs.
 fn file(step: &Step) -> Option<PathBuf> {
     let folder = super::folder().join("passed");
     (!step.inputs.is_empty()).then(|| folder.join(super::file_name(step)))
 }
 
-/// One number for all that a step with these inputs depends on.
+/// Hashes everything that a step with these inputs depends on.
 fn key_of(inputs: &[&str]) -> io::Result<u64> {
     static MACHINE: OnceLock<u64> = OnceLock::new();
     let mut hasher = DefaultHasher::new();
@@ -85,8 +86,8 @@ fn key_of(inputs: &[&str]) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
-/// Tools, and what the processor can do. A tool that is missing has a value of its own: a step is
-/// run again once it is installed.
+/// Hashes the tools, and the processor's capabilities. A missing tool has a value of its own, so
+/// that a step is rerun once the tool is installed.
 fn machine() -> u64 {
     let mut hasher = DefaultHasher::new();
     for tool in TOOLS {
@@ -98,7 +99,7 @@ fn machine() -> u64 {
     hasher.finish()
 }
 
-/// Names and contents of the files at and below `path`, in the order of their names.
+/// Hashes the names and contents of the files at and below `path`, in order of name.
 fn add(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     if !path.is_dir() {
         path.hash(hasher);

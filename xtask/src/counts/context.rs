@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions that taking and giving back the vector registers costs, where they are emulated.
+//! Instructions that it takes to acquire and release the vector registers, on emulated
+//! architectures.
 //!
-//! `lab/icount/context.c` does each way once between two marks; the plugin counts there.
+//! `lab/icount/context.c` does each operation once between two marks; the plugin counts in between.
 
 use super::targets::{A57, G4, TARGETS, Target};
 use super::{BUILD, DRIVER, address_of, archive, run};
@@ -12,14 +13,14 @@ use std::fs;
 /// Targets to count on: one per architecture.
 const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 
-/// Bounds on the G4.
+/// Bounds for the G4.
 const BOUNDS: &[(&str, u64)] =
     &[("enter and leave", 20), ("nest and unnest, a user interrupted", 160)];
 
-/// The operation, and its number of instructions.
+/// Operations with their number of instructions.
 type Costs = Vec<(String, u64)>;
 
-/// For every target whose tools are installed.
+/// Measures every target whose tools are installed.
 fn measure() -> Result<Vec<(&'static Target, Costs)>, String> {
     let here = |target: &&Target| match target.machine.missing() {
         _ if !COUNTED.contains(&target.name) => false,
@@ -65,7 +66,7 @@ fn costs(target: &Target) -> Result<Costs, String> {
     read(&names, &marks).ok_or_else(|| format!("cannot read `{names}` and `{marks}`"))
 }
 
-/// Of every four marks the last ends the second repetition; the first name is empty.
+/// The last of every four marks ends the second repetition; the first name is empty.
 fn read(names: &str, marks: &str) -> Option<Costs> {
     let all = |line: &str| line.split(' ').next()?.parse::<u64>().ok();
     let counts: Option<Vec<u64>> = marks.lines().skip(3).step_by(4).map(all).collect();
@@ -97,7 +98,7 @@ pub(super) fn check() -> Result<(), String> {
     judge(&measure()?)
 }
 
-/// Counts, prints the table of the page, and judges.
+/// Counts, prints the table of the page, and judges the counts.
 pub(crate) fn print() -> Result<(), String> {
     let all = measure()?;
     let mut text = String::new();

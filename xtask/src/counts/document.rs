@@ -104,7 +104,7 @@ fn table(counts: &Counts, function: &str) -> String {
     text + "\n"
 }
 
-/// `None` for a variant without the function.
+/// Returns `None` for a variant without the function.
 fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
     let name = variant.name.as_str();
     let at = |bytes, offsets| counts.count(name, function, bytes, offsets);

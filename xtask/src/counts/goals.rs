@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Targets for the counts, at the payload of an Ethernet frame, and bounds against regressions.
+//! Targets for the counts, at the payload size of an Ethernet frame, and bounds against
+//! regressions.
 //!
-//! If a target is not reached, the bound is the reached value, and both are printed.
+//! If a target is not reached, the bound is the value that was reached, and both are printed.
 
 use super::Counts;
 use super::sizes::Sizes;
@@ -9,20 +10,20 @@ use super::targets::{A57, G4, SVE_32, SVE_64};
 
 pub(super) const BYTES: u64 = 1460;
 
-/// Divisor of a count.
+/// What a count is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// The best variant without vectors.
     Scalar,
     /// `lr_checksum16`.
     Reference,
-    /// The plain loop, with its store for a copy.
+    /// The plain loop, including its store for a copy.
     Plain,
     /// AltiVec with the white paper's loop over `vaddcuw`: `lab/icount/carries.c`.
     Carries,
 }
 
-/// A bound of a ratio.
+/// A bound for a ratio.
 #[derive(Debug)]
 pub(super) struct Goal {
     pub(super) target: &'static str,
@@ -31,7 +32,7 @@ pub(super) struct Goal {
     pub(super) offsets: u64,
     pub(super) base: Base,
     pub(super) asked: f64,
-    /// The target; or the reached value, as a guard against regressions.
+    /// The target; or the value that was reached, as a guard against regressions.
     pub(super) at_most: f64,
 }
 
@@ -54,30 +55,30 @@ pub(super) const GOALS: &[Goal] = &[
     goal(SUM, 0, Base::Plain, 1.0 / 6.0),
     goal(SUM, 1, Base::Plain, 1.0 / 6.0),
     goal(COPY_SUM, 0, Base::Scalar, 0.40),
-    // A vector that is shifted takes four instructions, a word three.
+    // Shifting a vector takes four instructions, shifting a word three.
     Goal { at_most: 0.42, ..goal(COPY_SUM, 1, Base::Scalar, 0.40) },
     goal(COPY_SUM, 0, Base::Plain, 0.2),
     goal(COPY_SUM, 1, Base::Plain, 0.2),
-    // The loop that is used must win, or the other one has to be a variant too.
+    // The loop in use must win; otherwise the other has to become a variant too.
     goal(SUM, 0, Base::Carries, 1.0),
     goal(SUM, 1, Base::Carries, 1.0),
     goal(COPY_SUM, 0, Base::Carries, 1.0),
     goal(COPY_SUM, 1, Base::Carries, 1.0),
     aarch64(A57, "neon", 0, 0.65),
     aarch64(A57, "neon", 1, 0.65),
-    // In proportion to the length of a vector; document.rs says why not.
+    // Proportional to the vector length; document.rs explains why this is not reached.
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 0, 0.65 / 2.0) },
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 1, 0.65 / 2.0) },
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 0, 0.65 / 4.0) },
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 1, 0.65 / 4.0) },
 ];
 
-/// Text of the whole archive for the G4, in bytes, as `size` prints it.
+/// Text size of the whole archive for the G4, in bytes, as printed by `size`.
 pub(super) const ARCHIVE: u64 = 16 << 10;
-/// Reached at -O2 with the copies that survive a fault; everything else is within ARCHIVE.
+/// Reached at -O2 with the fault-surviving copies; everything else is within ARCHIVE.
 const REACHED: u64 = 16_800;
 
-/// Builds for the G4, their text in bytes, and the bound.
+/// Returns the builds for the G4, their text size in bytes, and the bound.
 pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     [
         ("`-O2`", sizes.all.text, REACHED),
@@ -87,7 +88,7 @@ pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     ]
 }
 
-/// The ratio of a goal, if its target was counted.
+/// Returns the ratio for a goal, if its target was counted.
 pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
     let counts = all.iter().find(|counts| counts.target.name == goal.target)?;
     let base = match goal.base {
@@ -99,7 +100,7 @@ pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
     counts.ratio(goal.variant, base, goal.function, BYTES, goal.offsets)
 }
 
-/// Empty if all testable targets are met; otherwise the failures.
+/// Succeeds if all testable targets are met; otherwise returns the failures.
 pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
     let mut misses = Vec::new();
     for goal in GOALS {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes of the archive: what `size` prints, and what of that is code.
+//! Sizes of the archive: what `size` prints, and how much of it is code.
 
 use std::collections::BTreeMap;
 
-/// The copies that survive a fault, which a stack may leave out: the objects of `native/fault`.
+/// The copies that survive a fault, which a stack may leave out: the objects from `native/fault`.
 const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
 
-/// Sharing of vector registers, the objects of `native/vector_context`: not part of the kernels,
-/// which a stack may use without them, and not included in the sizes here.
+/// Returns whether an object belongs to the sharing of vector registers in `native/vector_context`:
+/// not part of the kernels, which a stack may use without it, and not included in the sizes here.
 fn is_of_vector_context(object: &str) -> bool {
     object == "guarded.o" || object.starts_with("save_")
 }
 
-/// Of an object, or of several, in bytes.
+/// Size of an object, or of several, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     /// Instructions.
     pub(super) code: u64,
-    /// The text size according to `size`: with constants, fault tables, and unwind tables.
+    /// The text size according to `size`: includes constants, fault tables, and unwind tables.
     pub(super) text: u64,
 }
 
-/// Of the archive, at two levels of optimisation.
+/// Sizes of the archive at two optimisation levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) all: Size,
@@ -30,7 +30,7 @@ pub(super) struct Sizes {
     pub(super) small_without_fault: Size,
 }
 
-/// From the objects as they are measured, and those that are compiled to be small.
+/// Computes the sizes from the objects as measured, and those compiled for size.
 pub(super) fn of(objects: &BTreeMap<String, Size>, small: &BTreeMap<String, Size>) -> Sizes {
     let kernels = |(name, _): &(&String, &Size)| !FAULT.contains(&name.as_str());
     Sizes {
@@ -48,7 +48,7 @@ fn sum<'a>(sizes: impl Iterator<Item = &'a Size>) -> Size {
     })
 }
 
-/// By object, from what `size -A` prints of an archive.
+/// Parses the output of `size -A` for an archive into sizes by object.
 pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
     let (mut all, mut object) = (BTreeMap::<String, Size>::new(), String::new());
     for line in sizes.lines() {
@@ -75,7 +75,7 @@ pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
     all
 }
 
-/// Whether it is the section of that name, or a part of it: `.text.unlikely` of `.text`.
+/// Returns whether it is the section with that name, or a part of it: `.text.unlikely` of `.text`.
 fn is(section: &str, name: &str) -> bool {
     section.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -10,11 +10,11 @@ pub(super) struct Target {
     pub(super) machine: &'static Machine,
     pub(super) cpu: &'static str,
     pub(super) flags: &'static str,
-    /// Prefixes of vector instructions, or of their registers before the number.
+    /// Prefixes of vector instructions, or of their registers without the number.
     pub(super) mnemonics: &'static [&'static str],
     pub(super) registers: &'static [&'static str],
-    /// Bits of an instruction, and what they are in a vector instruction that the emulator does not
-    /// know by name.
+    /// Mask and value of the instruction bits that identify a vector instruction which the emulator
+    /// does not know by name.
     pub(super) opcode: Option<(u32, u32)>,
 }
 
@@ -44,12 +44,12 @@ impl Target {
         Self { name, machine, cpu, flags: "", mnemonics: &[], registers: &[], opcode }
     }
 
-    /// One of the tools of its compiler.
+    /// Returns a tool from the target's compiler toolchain.
     pub(super) fn tool(&self, name: &str) -> String {
         self.machine.tool(name)
     }
 
-    /// Build folder, below the common one.
+    /// Returns the build folder, below the common one.
     pub(super) fn folder(&self) -> String {
         self.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
     }

@@ -11,7 +11,7 @@ const LINES: &str = "call none 0 0 0 0\n\
                      ppc checksum 1460 0 0 1\n\
                      altivec checksum 1460 0 1 1\n\
                      SKIP vsx\n";
-/// Of every two the first is the code between calls.
+/// The first of every two is the code between calls.
 const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n70 0 0\n812 800 0\n\
                      70 0 0\n252 240 200\n";
 
@@ -67,7 +67,8 @@ fn calls_without_counts_and_counts_without_calls_are_errors() {
 fn a_ratio_above_its_bound_is_named() {
     let small = counts(LINES, MARKS);
     let misses = judge(&[small]).unwrap_err();
-    // Counts missing there are reported as well; the sum, at 0.3 of the scalar one, is not.
+    // Counts missing from the input are reported as well; the sum, at 0.3 of the scalar one, is
+    // not.
     let missed = |offsets: u64| {
         misses.lines().any(|line| {
             line.contains("\"checksum\"")
@@ -118,7 +119,7 @@ fn an_archive_above_its_bound_is_named() {
 #[test]
 fn the_document_holds_counts_ratios_and_sizes() {
     let text = document(&[counts(LINES, MARKS)], &["RISC-V: no riscv64-linux-gnu-gcc".to_owned()]);
-    // A variant without every length of a table has no row in it.
+    // A variant that lacks one of a table's lengths has no row in it.
     let parts = [
         "## What was asked",
         "| 0.350 | 0.300 |",

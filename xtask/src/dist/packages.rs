@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages for Debian and for systems with rpm, by the tools of both.
+//! Packages for Debian and for systems with rpm, built with the tools of each.
 
 use super::{FOLDER, VERSION, cannot, entries, make, try_in_bare_root, write};
 use crate::command::{output, program, root};
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 const SUMMARY: &str = "performance engineering for packet software";
 const DESCRIPTION: &str = "Finds out why packet software misses line rate, and fixes it.";
 
-/// Builds the packages whose tools are installed; their names. `names` are those of the processor.
+/// Builds the packages whose tools are installed; returns their names. `names` are the names of the
+/// processor.
 ///
 /// # Errors
 /// A tool fails, or a file cannot be copied.
@@ -35,7 +36,8 @@ pub(super) fn build(
     Ok(built)
 }
 
-/// Copies the files to where a system has them, below `tree`; their paths on that system.
+/// Copies the files below `tree` to where they belong on a system; returns their paths on that
+/// system.
 fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
     let doc = "usr/share/doc/linerate";
     let completions = [
@@ -49,7 +51,7 @@ fn install(packed: &Path, tree: &Path) -> Result<Vec<String>, String> {
         (packed.join("LICENSE-MIT"), format!("{doc}/copyright")),
         (packed.join("LICENSE-APACHE"), format!("{doc}/LICENSE-APACHE")),
     ];
-    // Texts of a foreign processor are missing where none could be printed.
+    // Texts for a foreign processor are missing if they could not be printed.
     for (file, to, name) in completions {
         files.push((packed.join("completions").join(file), format!("{to}/{name}")));
     }
@@ -96,7 +98,7 @@ fn rpm_package(files: &[String], processor: &str, folder: &Path) -> Result<Strin
     let top = folder.join("rpm");
     make(&top)?;
     write(&top.join("linerate.spec"), spec.as_bytes())?;
-    // The program is finished: it is not stripped, and nothing else is compressed or rewritten.
+    // The program is final: it is not stripped, and nothing else is compressed or rewritten.
     let defines = [
         format!("_topdir {}", top.display()),
         "__os_install_post %{nil}".to_owned(),
@@ -115,7 +117,7 @@ fn rpm_package(files: &[String], processor: &str, folder: &Path) -> Result<Strin
     Ok(name)
 }
 
-/// Unpacks a package into a bare root directory, as an installation would, and tries its program.
+/// Unpacks a package into a bare root directory, as an installation would, and tests its program.
 pub(super) fn try_unpacked(package: &str, folder: &Path) -> Result<(), String> {
     let bare = folder.join("root");
     make(&bare)?;

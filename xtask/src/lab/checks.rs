@@ -8,7 +8,7 @@ mod records;
 use super::guest::{Answer, Guest, Question};
 use super::module;
 
-/// Something that was checked.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) holds: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Finding {
     pub(crate) sentence: String,
 }
 
-/// The claim that holds if `found` is `Ok`; a sentence in both cases.
+/// Builds the finding that a claim holds if `found` is `Ok`; a sentence in both cases.
 fn finding(found: Result<String, String>) -> Finding {
     match found {
         Ok(sentence) => Finding { holds: true, sentence },
@@ -24,7 +24,7 @@ fn finding(found: Result<String, String>) -> Finding {
     }
 }
 
-/// Commands run in a guest.
+/// Returns the commands to run in a guest.
 pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
     let mut plan = vec![
         question("pmus", "ls /sys/bus/event_source/devices"),
@@ -49,7 +49,7 @@ fn question(name: &str, command: &str) -> Question {
     Question { name: name.replace(' ', "_"), command: command.to_owned() }
 }
 
-/// Checks of the answers.
+/// Checks the answers to them.
 pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     let answer = |name: &str| {
         let name = name.replace(' ', "_");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compiler of the guests' distribution, and programs built with it.
+//! The compiler from the guests' distribution, and programs built with it.
 //!
-//! rustup's compilers cannot use the distribution's standard libraries nor the other way round, so
-//! compiler and libraries come from one source package. cargo is the one in use.
+//! rustup's compilers cannot use the distribution's standard libraries, or the other way round, so
+//! compiler and libraries come from one source package. cargo is the current one.
 
 use super::packages::{Package, Packages};
 use super::{Obstacle, cache};
@@ -13,14 +13,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of all packages of the compiler's source package.
+/// The version of all packages built from the compiler's source package.
 const VERSION: &str = "1.85.0+dfsg3-1~deb12u3";
 
 const fn of_compiler(name: &'static str, architecture: &'static str) -> Package {
     Package { name, architecture, version: VERSION, current: None }
 }
 
-/// The compiler, its library of back ends, and the standard library for build scripts.
+/// The compiler, its back-end library, and the standard library for build scripts.
 const COMPILER: [Package; 4] = [
     of_compiler("rustc-web", "amd64"),
     of_compiler("libstd-rust-web-1.85", "amd64"),
@@ -33,10 +33,10 @@ const COMPILER: [Package; 4] = [
     },
 ];
 
-/// Programs in the probe's workspace: those that run in guests.
+/// Programs in the probe's workspace that run in guests.
 const PROGRAMS: [&str; 3] = ["linerate-probe", "known", "self_measurement"];
 
-/// The compiler as a command that cargo can call, where it has been unpacked.
+/// Returns the compiler as a command that cargo can call, if it has been unpacked.
 pub(crate) fn installed() -> Option<PathBuf> {
     let command = command_file();
     command.exists().then_some(command)
@@ -50,7 +50,7 @@ fn prefix() -> PathBuf {
     cache().join("compiler")
 }
 
-/// Unpacks the compiler with the standard library of an architecture.
+/// Unpacks the compiler with the standard library for an architecture.
 fn unpack(packages: &mut Packages, architecture: &'static str) -> Result<PathBuf, Obstacle> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Obstacle::Missing("the lab's compiler runs on x86-64 only".to_owned()));
@@ -66,7 +66,7 @@ fn unpack(packages: &mut Packages, architecture: &'static str) -> Result<PathBuf
     Ok(command)
 }
 
-/// A script that starts the compiler with the libraries it was unpacked with.
+/// Returns a script that starts the compiler with the libraries it was unpacked with.
 fn wrapper(prefix: &Path) -> String {
     let usr = prefix.join("usr");
     let usr = usr.display();
@@ -76,13 +76,13 @@ fn wrapper(prefix: &Path) -> String {
     )
 }
 
-/// cargo with this compiler, in a separate target folder.
+/// Returns a cargo command that uses this compiler and a separate target folder.
 pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     let mut command = cargo(arguments);
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("CARGO_TARGET_DIR", root().join(target).join("lab"));
     command.env("RUSTC", compiler);
-    // Flags and wrappers are meant for the compiler in use.
+    // Flags and wrappers are meant for the current compiler.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"]
     {
         command.env_remove(name);
@@ -90,8 +90,8 @@ pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the programs that run in guests, for a target and the architecture it is called by the
-/// distribution; their files.
+/// Builds the programs that run in guests, for a target and the distribution's name of its
+/// architecture; returns their files.
 pub(crate) fn build(
     packages: &mut Packages,
     triple: &str,
@@ -101,7 +101,7 @@ pub(crate) fn build(
     let arguments =
         ["build", "--quiet", "--release", "--locked", "--workspace", "--target", triple];
     let mut command = cargo_with(&compiler, &arguments);
-    // From there, for cargo looks for its configuration where it is started.
+    // Run from there, because cargo looks for its configuration in the directory it is started in.
     command.current_dir(root().join("probe"));
     let target = command.get_envs().find(|(name, _)| *name == "CARGO_TARGET_DIR");
     let target = target.and_then(|(_, value)| value).map(PathBuf::from).unwrap_or_default();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest: a kernel of the distribution and a few programs on an emulated board.
 //!
-//! Time and counts of a guest are a function of the instructions it carries out: QEMU advances the
+//! Time and counts in a guest are a function of the instructions it executes: QEMU advances the
 //! clock by 1 ns per instruction (`-icount shift=0`), skips idle time (`sleep=off`), and nothing
-//! from outside reaches the guest: no network, a fixed calendar, no random seed, no random
-//! addresses. Two runs of the same files agree to the last count.
+//! from outside reaches the guest: no network, a fixed calendar, no random seed, no address
+//! randomization. Two runs of the same files agree to the last count.
 //!
-//! The guest runs a plan of commands and ends. What they print comes back over its console, framed
-//! by `lab/init`.
+//! The guest runs a plan of commands and exits. The commands' output comes back over its console,
+//! framed by `lab/init`.
 
 use super::Obstacle;
 use super::packages::Package;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The kernel build's name of the architecture, and the prefix of its tools.
+/// The kernel build's name for the architecture, and the prefix of its tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Toolchain {
     pub(crate) architecture: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// The settings of a kernel's makefile.
+    /// Returns the settings for a kernel makefile.
     pub(crate) fn settings(&self) -> [String; 2] {
         let Self { architecture, prefix } = self;
         [format!("ARCH={architecture}"), format!("CROSS_COMPILE={prefix}")]
@@ -36,7 +36,7 @@ impl Toolchain {
 pub(crate) struct Guest {
     /// As in `cargo xtask lab NAME`.
     pub(crate) name: &'static str,
-    /// The compiler's name for it.
+    /// The guest's target triple.
     pub(crate) triple: &'static str,
     /// The emulator.
     pub(crate) emulator: &'static str,
@@ -44,38 +44,40 @@ pub(crate) struct Guest {
     pub(crate) processor: &'static str,
     pub(crate) kernel: Package,
     pub(crate) busybox: Package,
-    /// `compatible` of the node `pmu` of the device tree, where QEMU leaves that node empty.
+    /// `compatible` property for the node `pmu` in the device tree, if QEMU leaves that node empty.
     pub(crate) counters: Option<&'static str>,
-    /// Linux' name of the PMU.
+    /// Linux' name for the PMU.
     pub(crate) pmu: &'static str,
-    /// Whether the kernel lets user mode read them.
+    /// Whether the kernel lets user mode read the counters.
     pub(crate) has_user_reads: bool,
-    /// Tools that build modules for it.
+    /// Tools that build modules for the guest.
     pub(crate) toolchain: Toolchain,
-    /// Whether several processors can be emulated while instructions are counted. The emulator
-    /// takes turns then, and a kernel that waits for another of its processors has to say that it
-    /// waits (the instruction `yield`), or waits out its turn: minutes, for each module unloaded.
+    /// Whether several processors can be emulated while instructions are counted. The emulator then
+    /// runs the processors in turn, and a kernel that waits for another processor has to signal
+    /// that it is waiting (the instruction `yield`), or waits until its time slice ends: minutes,
+    /// for each module unloaded.
     pub(crate) yields: bool,
-    /// Module that loads the kernels' port to Linux: for machines with vector units.
+    /// Vector variant that the kernels' port to Linux must check in this guest; `None` if the port
+    /// is not loaded there.
     pub(crate) port: Option<&'static str>,
 }
 
-/// Differences of a board from its default.
+/// How a board differs from its default.
 #[derive(Clone, Copy)]
 pub(crate) struct Variation {
     pub(crate) processors: u32,
-    /// Behind the processor's name.
+    /// Appended to the processor's name.
     pub(crate) properties: &'static str,
-    /// Whether the device tree is to name the counters where QEMU's does not.
+    /// Whether the device tree is to describe the counters where QEMU's does not.
     pub(crate) names_counters: bool,
-    /// Whether time is instructions, and instructions are counted.
+    /// Whether time is derived from instructions, and instructions are counted.
     pub(crate) is_exact: bool,
 }
 
 pub(crate) const PLAIN: Variation =
     Variation { processors: 1, properties: "", names_counters: true, is_exact: true };
 
-/// A command that a guest runs, and a name to find its answer by.
+/// A command for a guest to run, and a name by which to find its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) name: String,
@@ -93,18 +95,18 @@ pub(crate) struct Answer {
     pub(crate) errors: String,
 }
 
-/// More than any plan takes on a loaded machine; a guest that hangs is ended.
+/// Longer than any plan takes on a loaded machine; a guest that hangs is killed.
 const LIMIT_S: &str = "480";
 
 /// 64 MiB would be enough; the kernel and its page table need some more.
 const MEMORY_MIB: &str = "256";
 
-/// Only requested output on the console; exits if the kernel panics; no address randomization,
+/// Only requested output on the console; exit if the kernel panics; no address randomization,
 /// neither of the kernel nor of programs.
 const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
 
-/// The interrupt of the counters on QEMU's board: private 7, level high, for this many CPUs
-/// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml), in
+/// Returns the interrupt of the counters on QEMU's board: private 7, level high, for this many CPUs
+/// (`VIRTUAL_PMU_IRQ` in its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml), in
 /// hexadecimal.
 fn counters_interrupt(processors: u32) -> [String; 3] {
     let every_processor = (1 << processors) - 1;
@@ -122,7 +124,7 @@ impl Guest {
         self.ask_varied(prefix, programs, plan, &PLAIN)
     }
 
-    /// As [`Guest::ask`], on a board that differs.
+    /// Like [`Guest::ask`], on a modified board.
     pub(crate) fn ask_varied(
         &self,
         prefix: &Path,
@@ -145,7 +147,7 @@ impl Guest {
         })
     }
 
-    /// The emulator with the board; `machine` adds properties to it.
+    /// Returns the emulator command with the board; `machine` adds properties to the board.
     fn emulator(&self, machine: &[&str], how: &Variation) -> Command {
         let board = [&[self.board], machine].concat().join(",");
         let mut command = program("timeout", &["--kill-after=5", LIMIT_S, self.emulator]);
@@ -160,7 +162,8 @@ impl Guest {
         command
     }
 
-    /// The board's device tree, its counters named, as firmware of a real board would.
+    /// Builds the board's device tree with its counters described, as the firmware of a real board
+    /// would.
     fn device_tree(
         &self,
         prefix: &Path,
@@ -177,7 +180,7 @@ impl Guest {
         Ok(tree)
     }
 
-    /// The archive the kernel unpacks into its memory.
+    /// Packs the archive that the kernel unpacks into its memory.
     fn pack(
         &self,
         prefix: &Path,
@@ -218,12 +221,12 @@ pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
 const PACK: &str = "find . -exec touch -h -d @0 {} + && find . -mindepth 1 | LC_ALL=C sort |
     cpio --quiet --reproducible -R 0:0 -H newc -o > \"$1\"";
 
-/// The plan as `lab/init` reads it.
+/// Formats the plan as `lab/init` reads it.
 fn written(plan: &[Question]) -> String {
     plan.iter().map(|Question { name, command }| format!("run {name} {command}\n")).collect()
 }
 
-/// The kernel's image, whatever its version.
+/// Returns the kernel image, whatever its version.
 pub(crate) fn kernel(prefix: &Path) -> Result<PathBuf, String> {
     let boot = prefix.join("boot");
     let entries = fs::read_dir(&boot).map_err(|error| format!("{}: {error}", boot.display()))?;
@@ -234,7 +237,7 @@ pub(crate) fn kernel(prefix: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{} has no kernel", boot.display()))
 }
 
-/// Runs the emulator; what the guest wrote to its console.
+/// Runs the emulator; returns what the guest wrote to its console.
 pub(crate) fn run(emulator: Command) -> Result<String, String> {
     let ended = finish(emulator)?;
     match ended.status.code() {
@@ -244,7 +247,7 @@ pub(crate) fn run(emulator: Command) -> Result<String, String> {
     }
 }
 
-/// The answers in the console's text, one per question.
+/// Extracts the answers from the console text, one per question.
 pub(crate) fn answers(console: &str, plan: &[Question]) -> Result<Vec<Answer>, String> {
     let mut found = Vec::new();
     let mut answer = Answer::default();

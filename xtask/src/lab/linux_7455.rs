@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux on an emulated MPC7455, the documents' processor: big-endian, 32 bits, AltiVec.
+//! Linux on an emulated MPC7455, the processor of the documents: big-endian, 32 bits, AltiVec.
 //!
-//! The distribution has no kernel for it, but the source of one: that is built once, by its version
-//! and `lab/linux-7455/config`, and of the tree only what builds modules is kept. One program,
-//! `lab/linux-7455/init.c`, is all that runs there; it loads modules. Time is the host's.
-//! The same kernel is started on an MPC750, which has no AltiVec.
+//! The distribution does not have a kernel for it, but has the source for one: that is built once
+//! per version and `lab/linux-7455/config`, and only the parts of the tree that are needed to build
+//! modules are kept. One program, `lab/linux-7455/init.c`, is all that runs there; it loads
+//! modules. Time is the host's. The same kernel is started on an MPC750, which has no AltiVec.
 
 use super::guest::{Toolchain, answers, run};
 use super::packages::{Package, Packages, unpacked_version};
@@ -29,10 +29,10 @@ const SOURCE: Package = Package {
 
 const TOOLCHAIN: Toolchain = Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
 
-/// Processors with vector units.
+/// The variant for processors with vector units.
 const VECTOR: &str = "altivec";
 
-/// Commands and files needed here, and the packages that bring them.
+/// Commands and files needed here, and the packages that provide them.
 const TOOLS: [(&str, &str); 10] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -46,8 +46,8 @@ const TOOLS: [(&str, &str); 10] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Code that this kernel is not made of, by far the most of the source; lists of settings refer to
-/// each other across all of it, and stay.
+/// Code that is not part of this kernel, by far the most of the source; Kconfig files refer to each
+/// other across the whole tree, and stay.
 const NOT_UNPACKED: [&str; 6] = [
     "*/Documentation/*/*",
     "*/drivers/gpu/*.[ch]",
@@ -57,13 +57,13 @@ const NOT_UNPACKED: [&str; 6] = [
     "*/tools/testing/*",
 ];
 
-/// Files of a built tree needed for modules, and the kernel itself.
+/// Files of a built tree that modules need, and the kernel itself.
 const KEPT: [&str; 8] =
     [".config", "Makefile", "Module.symvers", "arch", "include", "scripts", "tools", "vmlinux"];
 
 const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 
-/// Loads the module there, once all has been fetched and built.
+/// Loads the module there, once everything has been fetched and built.
 pub(crate) fn check() -> Result<(), Obstacle> {
     let linux = Linux::with(module::NAME)?;
     let load = |processor: &str, expected: &str| {
@@ -77,7 +77,7 @@ pub(crate) fn check() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// The folder of the kernel, which is built where it has not been.
+/// Returns the folder of the kernel, building it if necessary.
 pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     check_tools(&TOOLS)?;
     let folder = cache().join(NAME);
@@ -85,7 +85,8 @@ pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     Ok(folder)
 }
 
-/// The emulator with the kernel and an archive, and arguments of the first process.
+/// Returns the emulator command with the kernel and an archive, and arguments for the first
+/// process.
 pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str) -> Command {
     let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
     emulator.args(["-M", "mac99", "-cpu", processor, "-m", "256", "-nographic", "-vga", "none"]);
@@ -111,8 +112,8 @@ impl Linux {
         Ok(Self { folder, unpacked })
     }
 
-    /// Starts it on a processor, where it loads and unloads a module for each of `loads`, lines of
-    /// `lab/linux-7455/init.c`; an answer for each.
+    /// Starts the kernel on a processor, where it loads and unloads a module for each of `loads`,
+    /// lines for `lab/linux-7455/init.c`; returns an answer for each.
     pub(super) fn load(&self, processor: &str, loads: &[String]) -> Result<Vec<Answer>, Obstacle> {
         write(
             &self.unpacked.join("loads"),
@@ -129,7 +130,7 @@ impl Linux {
         answers(&console, &questions).map_err(|why| self.fault(processor, &why))
     }
 
-    /// Signs of a failed run.
+    /// Describes a failed run.
     pub(super) fn fault(&self, processor: &str, why: &str) -> Obstacle {
         let log = self.log();
         Obstacle::Failed(format!("{NAME}, {processor}: {why}; its console is in {}", log.display()))
@@ -140,14 +141,14 @@ impl Linux {
     }
 }
 
-/// Builds the kernel where it has not been built from this source with this configuration.
+/// Builds the kernel unless it has already been built from this source with this configuration.
 fn kernel(packages: &mut Packages, folder: &Path) -> Result<(), Obstacle> {
     let configuration = root().join("lab/linux-7455/config");
     let text = fs::read_to_string(&configuration)
         .map_err(|error| format!("{}: {error}", configuration.display()))?;
     let stamp = folder.join(".built");
     let built = fs::read_to_string(&stamp).unwrap_or_default();
-    // Whatever version it was made from: the archive may have another by now.
+    // Regardless of the version it was built from: the archive may have another by now.
     if built.split_once('\n').is_some_and(|(_, with)| with == text) {
         return Ok(());
     }
@@ -177,7 +178,7 @@ fn make(folder: &Path, targets: &[&str], settings: Option<&Path>) -> Result<(), 
     judge(status(make)).map_err(|why| format!("{NAME} was not built: {why}"))
 }
 
-/// Removes what building modules does not need: most of a gigabyte.
+/// Removes what is not needed to build modules: most of a gigabyte.
 fn prune(folder: &Path) -> Result<(), String> {
     for entry in entries(folder)? {
         if !KEPT.iter().any(|kept| entry.ends_with(kept)) {
@@ -203,7 +204,7 @@ fn remove(path: &Path) -> Result<(), String> {
     removed.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Makes a folder with a first process of one file, and nothing else.
+/// Makes a folder that contains only a first process, compiled from one file.
 pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -213,7 +214,7 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     output(compile).map(drop)
 }
 
-/// Contents unpacked by the kernel: the first process and the module.
+/// Fills in what the kernel unpacks: the first process and the module.
 fn fill(module: &Path, folder: &Path) -> Result<(), String> {
     compile("lab/linux-7455/init.c", folder)?;
     let name = module.file_name().ok_or("a module has a name".to_owned())?;

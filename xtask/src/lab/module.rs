@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modules of `kmod`, built for a kernel; and what the kernels' port into Linux,
-//! `kmod/csum_compare`, says when it is loaded there.
+//! Modules from `kmod`, built for a kernel; and the messages of the kernels' port to Linux,
+//! `kmod/csum_compare`, when it is loaded there.
 
 use super::guest::Toolchain;
 use super::packages::{Packages, unpacked_version};
@@ -11,19 +11,19 @@ use crate::outcome::judge as judge_status;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernels' port, and the name of its file.
+/// The kernels' port, and its file name.
 pub(crate) const NAME: &str = "csum_compare";
 pub(crate) const FILE: &str = "csum_compare.ko";
 
-/// As many buffers as the module takes by default.
+/// The module's default number of buffers.
 const BUFFERS: &str = "100000";
 
-/// Directory of unpacked kernel headers: one package per release.
+/// Returns the directory of unpacked kernel headers: one package per release.
 fn headers() -> PathBuf {
     cache().join("headers")
 }
 
-/// Builds a module for the kernel of a guest of the distribution.
+/// Builds a module for the kernel of a guest from the distribution.
 pub(crate) fn build_for(
     packages: &mut Packages,
     guest: &guest::Guest,
@@ -40,7 +40,7 @@ pub(crate) fn build_for(
     build(&kernel, guest.toolchain, &prefix.with_extension(module), module)
 }
 
-/// Builds the kernels' port for the distribution's kernel of this machine's kind, which nothing
+/// Builds the kernels' port for the distribution's kernel for this type of machine, which nothing
 /// here runs.
 pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstacle> {
     let toolchain = Toolchain { architecture: "x86", prefix: "" };
@@ -57,7 +57,7 @@ struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// Unpacks its headers; the folder that modules are built with.
+    /// Unpacks the kernel's headers; returns the folder that modules are built with.
     fn unpack_headers(&self, packages: &mut Packages) -> Result<PathBuf, Obstacle> {
         let Self { name, architecture, version } = self;
         let common = common_headers(name)?;
@@ -66,13 +66,14 @@ impl Release<'_> {
         packages.unpack_exactly(&common, "all", version, &headers())?;
         packages.unpack_exactly("linux-kbuild-6.1", "amd64", version, &headers())?;
         let kernel = headers().join("usr/src").join(own);
-        // The package's own line names the folder it would be installed in.
+        // The package's own line names the folder in which it would be installed.
         write(&kernel.join("Makefile"), &format!("include ../{common}/Makefile\n"))?;
         Ok(kernel)
     }
 }
 
-/// The package of what the kernels of a release have in common: `6.1.0-50-arm64` is a kind of it.
+/// Returns the package with what the kernels of a release have in common: `6.1.0-50-arm64` is one
+/// flavour of it.
 fn common_headers(release: &str) -> Result<String, String> {
     let mut parts = release.splitn(3, '-');
     match (parts.next(), parts.next(), parts.next()) {
@@ -83,7 +84,7 @@ fn common_headers(release: &str) -> Result<String, String> {
     }
 }
 
-/// Builds a module in `folder` with what the folder `kernel` was built with.
+/// Builds a module in `folder` with the build environment of the kernel in the folder `kernel`.
 pub(crate) fn build(
     kernel: &Path,
     toolchain: Toolchain,
@@ -97,7 +98,7 @@ pub(crate) fn build(
         let file = file.map_err(at)?;
         let text = fs::read_to_string(file.path()).map_err(at)?;
         let copy = folder.join(file.file_name());
-        // Unchanged files keep their time, and are not rebuilt.
+        // Unchanged files keep their modification time, and are not rebuilt.
         if fs::read_to_string(&copy).ok().as_ref() != Some(&text) {
             write(&copy, &text)?;
         }
@@ -111,18 +112,18 @@ pub(crate) fn build(
     Ok(folder.join(module).with_extension("ko"))
 }
 
-/// Message of the module about a variant that agreed on all buffers.
+/// Returns the module's message about a variant that agreed on all buffers.
 pub(crate) fn agrees(variant: &str) -> String {
     format!("{variant}: {BUFFERS} buffers, 0 sums and 0 copies differ")
 }
 
-/// Message of the module about a variant that the processor lacks.
+/// Returns the module's message about a variant that the processor lacks.
 pub(crate) fn is_elsewhere(variant: &str) -> String {
     format!("{variant}: not on this processor")
 }
 
-/// Messages of the module in a kernel's log: that all variants agreed, and the line `expected`; or
-/// the problem.
+/// Returns the module's messages from a kernel log: that all variants agreed, and the line
+/// `expected`; or the problem.
 pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     let said: Vec<&str> =
         log.lines().filter_map(|line| line.split_once("csum_compare: ")).map(|(_, l)| l).collect();

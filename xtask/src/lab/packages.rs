@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages of other architectures, unpacked into a folder of the lab's cache.
+//! Packages for other architectures, unpacked into a folder in the lab's cache.
 //!
-//! apt fetches them with a private state: the machine's sources and keys, but neither its lists nor
-//! its database, so that nothing is installed, and no architecture added, on the machine. Each
-//! package is pinned to the version that the lab was last tested with. Archives keep no old
-//! versions; if the pinned one is gone, the current one is used and reported.
+//! apt fetches them with private state: it uses the machine's sources and keys, but neither its
+//! lists nor its database, so that nothing is installed, and no architecture is added, on the
+//! machine. Each package is pinned to the version that the lab was last tested with. Archives do
+//! not keep old versions; if the pinned one is gone, the current one is used and reported.
 
 use super::{Obstacle, note};
 use crate::command::{output, program, status};
@@ -19,8 +19,8 @@ pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) architecture: &'static str,
     pub(crate) version: &'static str,
-    /// The package that depends on whatever `name` is called in the current version, for packages
-    /// that have their version in their name.
+    /// The package that depends on the current version of `name`, for packages with the version in
+    /// their name.
     pub(crate) current: Option<&'static str>,
 }
 
@@ -30,14 +30,14 @@ const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "armhf"];
 /// Directory of the host's apt lists.
 const MACHINE_LISTS: &str = "/var/lib/apt/lists";
 
-/// apt with its own state, in a folder.
+/// apt with private state, in a folder.
 pub(crate) struct Packages {
     folder: PathBuf,
     is_up_to_date: bool,
 }
 
 impl Packages {
-    /// In this folder, which is made.
+    /// Uses this folder, which is created when needed.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, is_up_to_date: false }
     }
@@ -55,7 +55,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Unpacks a package into `prefix`, in this version and in no other, if it is not there yet.
+    /// Unpacks a package into `prefix`, in exactly this version, if it is not there yet.
     pub(crate) fn unpack_exactly(
         &mut self,
         name: &str,
@@ -81,7 +81,7 @@ impl Packages {
         Ok(write(&stamp, version)?)
     }
 
-    /// Downloads the pinned version, or the current one; the file and its version.
+    /// Downloads the pinned version, or the current one; returns the file and its version.
     fn download(&mut self, package: &Package) -> Result<(PathBuf, String), Obstacle> {
         self.prepare()?;
         let Package { name, architecture, version, current } = package;
@@ -108,10 +108,10 @@ impl Packages {
         Ok((file, version))
     }
 
-    /// Asks apt for a package; `None` when it has none by this name and version.
+    /// Requests a package from apt; `None` if there is none with this name and version.
     fn fetch(&self, wanted: &str) -> Result<Option<PathBuf>, Obstacle> {
         let folder = self.folder.join("download");
-        // Leftovers of an interrupted run are not the requested version.
+        // Leftovers from an interrupted run are not the requested version.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut apt = self.apt("apt-get", &["-qq", "download", wanted]);
@@ -125,7 +125,7 @@ impl Packages {
         Ok(package)
     }
 
-    /// The package that `name` depends on.
+    /// Returns the package that `name` depends on.
     fn dependency(&self, name: &str) -> Result<String, Obstacle> {
         let shown = output(self.apt("apt-cache", &["show", name]))?;
         let shown = String::from_utf8_lossy(&shown);
@@ -140,7 +140,7 @@ impl Packages {
         command
     }
 
-    /// Makes the folder, once.
+    /// Creates the folder, once.
     fn prepare(&mut self) -> Result<(), Obstacle> {
         let configuration = self.folder.join("apt.conf");
         if configuration.exists() {
@@ -156,8 +156,8 @@ impl Packages {
         self.update()
     }
 
-    /// Takes over the lists that the machine has, which spares fetching them again. apt compares
-    /// them with the signed index as if it had fetched them itself; what is missing here is
+    /// Copies the machine's lists, so that they need not be fetched again. apt verifies them
+    /// against the signed index as if it had fetched them itself; lists missing on the machine are
     /// fetched.
     fn copy_lists(&self) {
         let lists = fs::read_dir(MACHINE_LISTS).into_iter().flatten().flatten();
@@ -166,8 +166,8 @@ impl Packages {
         }
     }
 
-    /// Fetches the lists, once per value. A failing source is not an error: only missing packages
-    /// are.
+    /// Fetches the lists, once per instance. A failing source is not an error: only missing
+    /// packages are.
     fn update(&mut self) -> Result<(), Obstacle> {
         if !self.is_up_to_date {
             status(self.apt("apt-get", &["-qq", "update"]))?;
@@ -177,12 +177,12 @@ impl Packages {
     }
 }
 
-/// The file that says in which version a package has been unpacked.
+/// Returns the file that records the version in which a package has been unpacked.
 fn stamp(prefix: &Path, name: &str, architecture: &str) -> PathBuf {
     prefix.join(format!(".{name}_{architecture}"))
 }
 
-/// The version in which a package has been unpacked.
+/// Returns the version in which a package has been unpacked.
 pub(crate) fn unpacked_version(package: &Package, prefix: &Path) -> Result<String, String> {
     let stamp = stamp(prefix, package.name, package.architecture);
     fs::read_to_string(&stamp).map_err(|e| format!("{}: {e}", stamp.display()))
@@ -197,7 +197,8 @@ fn extract(file: &Path, prefix: &Path) -> Result<(), String> {
     fs::remove_file(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// apt's configuration for a state in this folder: the sources stay those of the machine.
+/// Returns apt's configuration for private state in this folder: the sources remain those of the
+/// machine.
 fn configuration_in(folder: &Path) -> String {
     let folder = folder.display();
     let architectures = ARCHITECTURES.map(|name| format!("\"{name}\"; ")).concat();
@@ -212,14 +213,14 @@ fn configuration_in(folder: &Path) -> String {
     )
 }
 
-/// The version a file was built as.
+/// Returns the version that a package file contains.
 fn version_of(file: &Path) -> Result<String, String> {
     let mut show = program("dpkg-deb", &["--field"]);
     show.arg(file).arg("Version");
     Ok(String::from_utf8_lossy(&output(show)?).trim().to_owned())
 }
 
-/// The first name in the first field `Depends` of what `apt-cache show` prints.
+/// Returns the first name in the first field `Depends` in the output of `apt-cache show`.
 fn first_dependency(shown: &str) -> Option<&str> {
     let names = shown.lines().find_map(|line| line.strip_prefix("Depends: "))?;
     names.split([' ', ',', '|']).find(|name| !name.is_empty())

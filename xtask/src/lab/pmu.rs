@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters read by their registers: on emulated boards without an operating system, and in guests
-//! by the modules of `kmod`.
+//! with the modules from `kmod`.
 //!
-//! `lab/pmu` has one program for ARMv7 and AArch64, which checks what one machine can see of itself
+//! `lab/pmu` has one program for ARMv7 and AArch64, which checks what a machine can check by itself
 //! and runs the tutorial's programs. Here it is built, started several times, and judged by what it
-//! cannot know: how many instructions a program has, and that every run says the same.
+//! cannot know: how many instructions a program has, and that every run prints the same.
 
 mod board;
 mod guests;
@@ -20,7 +20,7 @@ use std::fs::File;
 /// As in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "pmu";
 
-/// Commands needed here, and the packages that bring them.
+/// Commands needed here, and the packages that provide them.
 const TOOLS: [(&str, &str); 4] = [
     ("qemu-system-aarch64", "qemu-system-arm"),
     ("qemu-system-arm", "qemu-system-arm"),
@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str); 4] = [
     ("arm-linux-gnueabi-gcc", "gcc-arm-linux-gnueabi"),
 ];
 
-/// Number of starts of each machine.
+/// How often each machine is started.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
     /// As often as CI has time for.
@@ -48,7 +48,7 @@ impl Extent {
 /// Output of the machines, for printing.
 #[derive(Default)]
 struct Page {
-    /// A heading, and text as it came.
+    /// Headings, with the text as printed by the machine.
     sections: Vec<(String, String)>,
     /// A line for each machine that was started several times.
     repeated: String,
@@ -59,7 +59,7 @@ impl Page {
         self.sections.push((heading, text.trim_end().to_owned()));
     }
 
-    /// Reports that this many starts of a machine had identical consoles, with this many bytes.
+    /// Reports that this many starts of a machine gave identical consoles, of this many bytes.
     fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
         let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
         note(&format!("RESULT PASS {line}"));
@@ -68,11 +68,11 @@ impl Page {
     }
 }
 
-/// Checks machines of a kind, and shows what they wrote.
+/// Checks all machines of one type, and shows what they printed.
 type Part = fn(Extent, &mut Page) -> Result<(), Obstacle>;
 
-/// Starts every board and every guest, and says what each showed; lines about what could not be
-/// started here.
+/// Starts every board and every guest, and reports what each showed; returns lines about what could
+/// not be started here.
 pub(crate) fn check(extent: Extent) -> Result<Vec<String>, String> {
     show(extent, &mut Page::default())
 }
@@ -110,7 +110,8 @@ fn check_boards(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// A console for people: an event that the emulator does not count has no count, rather than 0.
+/// Formats a console for readers: an event that the emulator does not count has no count, rather
+/// than 0.
 fn with_nulls(console: &str) -> String {
     let line = |line: &str| match line.strip_suffix(" 0") {
         Some(event) if line.starts_with("event ") => format!("{event} null\n"),

@@ -2,8 +2,8 @@
 //! Sharing and saving of vector registers: schemes compared on an emulated MPC7455.
 //!
 //! `lab/vector-context` has a small kernel, built once for each scheme, and a plugin that counts
-//! what it executes from outside. Here the images are built and run, and what they say is judged.
-//! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
+//! from outside what it executes. This module builds and runs the images, and judges their output.
+//! The emulator's clock is its instruction count, at 1 ns per instruction: a run repeats to the
 //! last byte on any host, and says nothing about caches and pipelines.
 
 mod an2581;
@@ -32,8 +32,8 @@ const TOOLS: [(&str, &str); 3] = [
     ("qemu-system-ppc", "qemu-system-ppc"),
 ];
 
-/// Switches after which those that must be right have shown that they are, and those that are wrong
-/// that they are not; the second number of each.
+/// Number of switches after which the schemes that must be right have shown that they are right,
+/// and (second number of each) those that are wrong that they are wrong.
 const MANY: (u32, u32) = (1_000_000, 100_000);
 const FEW: (u32, u32) = (10_000, 20_000);
 /// Number of repetitions of each scheme, and their duration.
@@ -42,12 +42,12 @@ const SHORT_MS: u32 = 10;
 
 type Results = BTreeMap<Run, Ran>;
 
-/// Result of a scheme with these settings, which must have been run.
+/// Returns the result of a scheme with these settings, which must have been run.
 fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
     &costs[&Run { scheme, settings }]
 }
 
-/// The images, and where they were built.
+/// The images, and the folder in which they were built.
 struct Images {
     folder: PathBuf,
     symbols: BTreeMap<&'static str, Symbols>,
@@ -70,7 +70,7 @@ impl Images {
         Ok(Self { folder, symbols })
     }
 
-    /// Makes the runs, two at a time; the results in their order.
+    /// Does the runs, two at a time; returns the results in the order of the runs.
     fn all(&self, runs: &[Run]) -> Result<Vec<Ran>, Obstacle> {
         let next = Mutex::new(runs.iter().enumerate());
         let worker = |number: usize| {
@@ -106,7 +106,8 @@ impl Images {
     }
 }
 
-/// Runs everything and prints the tables of the page; then, what is not as it must be.
+/// Runs everything and prints the tables of the page; then reports anything that is not as it must
+/// be.
 pub(super) fn print() -> Result<(), Obstacle> {
     let images = Images::build()?;
     let start = Instant::now();
@@ -126,7 +127,8 @@ pub(super) fn print() -> Result<(), Obstacle> {
     document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))
 }
 
-/// The least that shows the images run and those that must be right are: seconds.
+/// Does the minimum that shows that the images run and that those that must be right are right:
+/// takes seconds.
 pub(super) fn check() -> Result<(), Obstacle> {
     let images = Images::build()?;
     let checks = images.results(&plan::checks(FEW.0, FEW.1))?;
@@ -140,7 +142,7 @@ pub(super) fn check() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Whether Linux traps and saves as the image of `lazy` does.
+/// Checks whether Linux traps and saves as the image of `lazy` does.
 pub(super) fn check_linux() -> Result<(), Obstacle> {
     let compared = linux::compare(&Images::build()?)?;
     linux::judge(&compared)?;
@@ -150,14 +152,14 @@ pub(super) fn check_linux() -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Whether those that must be right were, and the others were caught.
+/// Checks whether the schemes that must be right were right, and the others were caught.
 fn judge(checks: &Results) -> Result<(), Obstacle> {
     let faults: Vec<String> =
         checks.iter().filter_map(|(run, ran)| predicted::fault(run, ran)).collect();
     if faults.is_empty() { Ok(()) } else { Err(Obstacle::Failed(faults.join("; "))) }
 }
 
-/// A short run of every scheme, repeated: output and counts must be identical.
+/// Repeats a short run of every scheme: output and counts must be identical.
 fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
     let settings = Settings { duration_ms: SHORT_MS, ..BUSY };
     for scheme in SCHEMES {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools that watch a program, each for the job of `linerate why`: samples, time, waits.
+//! Tools that monitor a program, each doing the job of `linerate why`: samples, time, waits.
 
 use crate::command::{output, program};
 
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// The same time without one.
+    /// The same time without a tool.
     Nothing,
     Linerate,
     PerfRecord,
@@ -14,14 +14,14 @@ pub(super) enum Tool {
     Bpftrace,
 }
 
-/// All of them; the others are compared with the first.
+/// All tools; the others are compared with the first.
 pub(super) const TOOLS: &[Tool] =
     &[Tool::Nothing, Tool::Linerate, Tool::PerfRecord, Tool::PerfStat, Tool::Bpftrace];
 
 /// Cost of a tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
-    /// Its own CPU time over the seconds that it was to watch.
+    /// The tool's own CPU time, divided by the seconds that it was to monitor.
     pub(super) cpus: f64,
 }
 
@@ -54,11 +54,11 @@ impl Tool {
         }
     }
 
-    /// Watches a process; what that cost.
+    /// Monitors a process; returns the cost.
     pub(super) fn watch(self, pid: u32, seconds: u32, linerate: &str) -> Result<Cost, String> {
         let command = self.command(pid, seconds, linerate);
         let limit = format!("{}", seconds + 20);
-        // Mounted for the tool alone, where it is not mounted for all.
+        // Mounted only for the tool, if it is not mounted system-wide.
         let line = format!(
             "mount -t tracefs none /sys/kernel/tracing 2> /dev/null; \
              {command} > /dev/null 2>&1 || exit 1; times"
@@ -71,7 +71,7 @@ impl Tool {
     }
 }
 
-/// Seconds of the children, user and system, in what `times` of a shell prints.
+/// Returns the CPU seconds of the children, user and system, from the output of a shell's `times`.
 fn spent(said: &str) -> Option<f64> {
     let seconds = |word: &str| {
         let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs under load that are watched: one that polls, one of system calls.
+//! Programs under load to be monitored: one that polls, one that makes system calls.
 
 use super::tools::Cost;
 use crate::command::{output, program};
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 /// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
-    /// DPDK's testpmd on ports without a card: nothing but its poll loop.
+    /// DPDK's testpmd on ports without a NIC: nothing but its poll loop.
     Testpmd,
-    /// nginx with one worker, asked by wrk.
+    /// nginx with one worker, loaded by wrk.
     Nginx,
 }
 
 pub(super) const PROGRAMS: [Program; 2] = [Program::Testpmd, Program::Nginx];
 
-/// Longest run of a program, so that none is left behind.
+/// Maximum run time of a program, so that none is left behind.
 const LIMIT: &str = "1200";
 
 const ADDRESS: &str = "127.0.0.1:18099";
@@ -40,10 +40,10 @@ impl Program {
     }
 }
 
-/// testpmd's statistics, printed every second, with their times.
+/// testpmd's statistics, printed every second, with their timestamps.
 type Rates = Arc<Mutex<Vec<(Instant, f64)>>>;
 
-/// A program that runs.
+/// A running program.
 pub(super) struct Watched {
     pub(super) program: Program,
     child: Child,
@@ -53,18 +53,18 @@ pub(super) struct Watched {
     _folder: Option<Folder>,
 }
 
-/// A folder that goes with its program.
+/// A folder that is removed with its program.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Its files are small, and temporary.
+        // The folder's files are small and temporary.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Watched {
-    /// Starts a program; what its load will be measured for.
+    /// Starts a program; its load will be measured for this many seconds.
     pub(super) fn start(program: Program, seconds: u32) -> Result<Self, String> {
         let rates = Rates::default();
         let (mut child, folder) = match program {
@@ -80,19 +80,19 @@ impl Watched {
         Ok(Self { program, child, pid, rates, seconds, _folder: folder })
     }
 
-    /// The throughput while `watch` runs, and what it says.
+    /// Returns the throughput while `watch` runs, and the result of `watch`.
     pub(super) fn during(
         &self,
         watch: impl FnOnce(u32) -> Result<Cost, String> + Send,
     ) -> Result<(Cost, f64), String> {
-        // What the last tool left to do is done.
+        // Let the previous tool finish its remaining work.
         std::thread::sleep(Duration::from_millis(700));
         let began = Instant::now();
         match self.program {
             Program::Testpmd => {
                 let cost = watch(self.pid)?;
                 let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-                // A line is about the second before it.
+                // A line covers the second before it.
                 let first = began + Duration::from_secs(1);
                 let within: Vec<f64> =
                     rates.iter().filter(|(at, _)| *at >= first).map(|(_, rate)| *rate).collect();
@@ -110,7 +110,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // timeout(1) passes it on to the program; both may have ended.
+        // timeout(1) forwards the signal to the program; both may have exited.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }
@@ -164,7 +164,7 @@ fn spawn(words: &[&str]) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("{}: {error}", words[3]))
 }
 
-/// The program that timeout(1) started.
+/// Returns the PID of the program that timeout(1) started.
 fn of_timeout(timeout: u32) -> Result<u32, String> {
     let file = format!("/proc/{timeout}/task/{timeout}/children");
     let children = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
@@ -172,7 +172,7 @@ fn of_timeout(timeout: u32) -> Result<u32, String> {
     child.ok_or_else(|| "it did not start".to_owned())
 }
 
-/// Collects the rates that testpmd prints, of its first port.
+/// Collects the rates that testpmd prints for its first port.
 fn collect(lines: impl BufRead, rates: &Rates) {
     let mut is_first = true;
     for line in lines.lines().map_while(Result::ok) {
@@ -186,7 +186,7 @@ fn collect(lines: impl BufRead, rates: &Rates) {
     }
 }
 
-/// `  Rx-pps:     27310816          Rx-bps:  13109191680`.
+/// Parses `  Rx-pps:     27310816          Rx-bps:  13109191680`.
 fn rate(line: &str) -> Option<f64> {
     line.trim_start().strip_prefix("Rx-pps:")?.split_whitespace().next()?.parse().ok()
 }

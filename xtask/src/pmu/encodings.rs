@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether every access to a register assembles to what the manuals say.
+//! Checks whether every register access assembles to what the manuals specify.
 //!
-//! For each header of `native/pmu` there is a C file with a function per access and a table of the
-//! expected encodings: the fields as in the manual and the word. The word is compared twice, with
-//! the encoding of the fields and with the output of the compiler's assembler. Nothing is run; the
-//! lab does that, where an emulator exists. The assembly with which `counters` reads registers is
-//! checked against the same tables.
+//! For each header in `native/pmu` there is a C file with a function per access and a table of the
+//! expected encodings: the fields as in the manual and the instruction word. The word is compared
+//! twice, with the encoding of the fields and with the output of the compiler's assembler. Nothing
+//! is run; the lab does that, where an emulator exists. The assembly with which `counters` reads
+//! registers is checked against the same tables.
 
 use crate::command::{output, program, root, say};
 use crate::fetch::TAG;
@@ -17,12 +17,12 @@ use std::path::Path;
 
 const FOLDER: &str = "native/pmu/check";
 
-/// A header with the compiler that has its instructions.
+/// A header, with a compiler that supports its instructions.
 struct Header {
     name: &'static str,
     machine: &'static Machine,
     flags: &'static [&'static str],
-    /// Prefix of an instruction that returns from a function.
+    /// Prefixes of the instructions that return from a function.
     leaves: &'static [&'static str],
 }
 
@@ -60,12 +60,12 @@ const HEADERS: [Header; 6] = [
     },
 ];
 
-/// The assembly of `counters`, and the accesses that it consists of, in their order.
+/// The assembly in `counters`, and the accesses that it consists of, in order.
 struct Reader {
     source: &'static str,
     header: &'static str,
     accesses: [&'static str; 5],
-    /// The bits of a word that select the register next to it, which a function's table fixes.
+    /// The bits of a word that select the general-purpose register, which a function's table fixes.
     register: u32,
 }
 
@@ -104,7 +104,7 @@ const FLAGS: [&str; 8] = [
 /// Expected content of a function, without the return.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// These words; includes the one encoded from the fields, if there are fields.
+    /// These words; includes the word encoded from the fields, if there are fields.
     Words(Vec<String>),
     /// At most this many instructions.
     AtMost(usize),
@@ -148,7 +148,8 @@ impl Reader {
         Ok(format!("{}: {} accesses as in {}.h", self.source, self.accesses.len(), self.header))
     }
 
-    /// Whether the accesses are those, and all where they are recovered from.
+    /// Checks that the accesses are the expected ones, and all are in the code from which faults
+    /// are recovered.
     fn judge(
         &self,
         table: &BTreeMap<String, Expected>,
@@ -179,14 +180,15 @@ impl Reader {
     }
 }
 
-/// Whether a word of either architecture is an access to a register of the system or a barrier: of
-/// ARM those of coprocessor 15 (A8.8.98) and `isb`; of AArch64 all of the group (C4.1, "System").
+/// Returns whether a word of either architecture is an access to a system register or a barrier:
+/// for ARM, accesses to coprocessor 15 (A8.8.98) and `isb`; for AArch64, the whole group (C4.1,
+/// "System").
 fn is_of_system(word: u32) -> bool {
     word & 0x0f00_0f10 == 0x0e00_0f10 || word == 0xf57f_f06f || word >> 22 == 0xd500_0000 >> 22
 }
 
 impl Header {
-    /// Compiles, disassembles, compares; how many functions were compared.
+    /// Compiles, disassembles and compares; reports how many functions were compared.
     fn compare(&self) -> Result<String, String> {
         let table = self.table()?;
         let source = root().join(FOLDER).join(self.name).with_extension("c");
@@ -217,7 +219,7 @@ impl Header {
     }
 }
 
-/// The rows of a table: `name fields = words`, or `name <= number`.
+/// Parses the rows of a table: `name fields = words`, or `name <= number`.
 fn read_table(text: &str) -> Result<BTreeMap<String, Expected>, String> {
     let mut table = BTreeMap::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
@@ -246,8 +248,8 @@ fn row(line: &str) -> Result<(String, Expected), String> {
     Ok((name.to_owned(), Expected::Words(words)))
 }
 
-/// An instruction's word from its fields, by its format; the register is the function's argument or
-/// result.
+/// Encodes an instruction word from its fields, according to its format; the register is the
+/// function's argument or result.
 fn word(fields: &str) -> Result<u32, String> {
     let mut fields = fields.split_whitespace();
     let mnemonic = fields.next().unwrap_or_default();
@@ -275,14 +277,14 @@ fn word(fields: &str) -> Result<u32, String> {
             let code = if mnemonic == "mfspr" { 339 } else { 467 };
             Ok(31 << 26 | 3 << 21 | (number & 31) << 16 | (number >> 5) << 11 | code << 1)
         }
-        // Offset of 12 bits from r0; to r0, or from r1.
+        // 12-bit offset from r0; loads to r0, or stores from r1.
         ("ldr", &[number]) => Ok(0xe590_0000 | (4 * number)),
         ("str", &[number]) => Ok(0xe580_1000 | (4 * number)),
         _ => Err(format!("`{mnemonic}` with {} numbers is not a known format", numbers.len())),
     }
 }
 
-/// The words of each function of a disassembly, up to what leaves it.
+/// Returns the words of each function in a disassembly, up to its return.
 fn functions(disassembly: &str, leaves: &[&str]) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
@@ -302,7 +304,8 @@ fn functions(disassembly: &str, leaves: &[&str]) -> BTreeMap<String, Vec<String>
     functions
 }
 
-/// Differences between the functions and the table, and entries in only one of them.
+/// Returns the differences between the functions and the table, and entries that are in only one of
+/// them.
 fn faults(
     table: &BTreeMap<String, Expected>,
     functions: &BTreeMap<String, Vec<String>>,
@@ -339,7 +342,7 @@ mod tests {
 
     #[test]
     fn words_of_the_manuals() {
-        // Examples of the manuals themselves: PMCR as the tutorial reads it into r2 is ee192f1c.
+        // Examples from the manuals: PMCR as the tutorial reads it into r2 is ee192f1c.
         assert_eq!(word("mrc 15 0 9 12 0"), Ok(0xee19_2f1c & !0xf000));
         assert_eq!(word("mrs 3 3 9 13 0"), Ok(0xd53b_9d00));
         assert_eq!(word("mfspr 8"), Ok(0x7c68_02a6), "mflr r3");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of events for C, written from the event tables of `counters`: one source for both.
+//! Event names for C, generated from the event tables in `counters`: one source for both.
 //!
 //! Only tables whose codes are written to a register unchanged: codes that only Linux understands
 //! (x86's generic events, POWER8's encodings) are useless without Linux.
@@ -9,7 +9,7 @@ use crate::fetch::write as write_file;
 use std::fs;
 use toml::{Table, Value};
 
-/// A table, its path, and the description in its header.
+/// A table, its path, and its prefix in the header.
 struct Names {
     table: &'static str,
     folder: &'static str,
@@ -24,7 +24,7 @@ const TABLES: [Names; 5] = [
     Names { table: "cortex_a7", folder: COUNTERS, prefix: "CORTEX_A7" },
     Names { table: "armv8", folder: COUNTERS, prefix: "ARMV8" },
     Names { table: "mpc74xx", folder: COUNTERS, prefix: "MPC74XX" },
-    // Linux has no driver for it, so `counters` has no use for it.
+    // Linux has no driver for this processor, so `counters` has no use for the table.
     Names { table: "mpc7400", folder: HERE, prefix: "MPC7400" },
 ];
 
@@ -50,7 +50,7 @@ impl Names {
         format!("{}/{}.toml", self.folder, self.table)
     }
 
-    /// A table as a header: a list that a macro is applied to, and the codes by name.
+    /// Formats a table as a header: a list that a macro is applied to, and the codes by name.
     fn header(&self, table: &Table, names: &Table) -> Result<String, String> {
         let Self { prefix, .. } = self;
         let fault = |what: &str| format!("{}: {what}", self.source());
@@ -105,9 +105,10 @@ fn read(path: &str) -> Result<Table, String> {
 /// An event for C.
 struct Row {
     name: String,
-    /// The code in the register, and those of other counters.
+    /// The code in the register, and the codes for other counters.
     codes: Vec<u32>,
-    /// Its own or that of its first portable name, and the source where there is but one.
+    /// The event's own description or that of its first portable name, and the source if there is
+    /// only one.
     prose: String,
 }
 
@@ -131,13 +132,13 @@ fn row(event: &Value, names: &Table) -> Option<Row> {
     (!prose.contains(['"', '\\'])).then_some(Row { name, codes: codes?, prose })
 }
 
-/// Text as lines of a comment, with an empty one behind.
+/// Formats text as lines of a comment, followed by an empty line.
 fn comment(text: &str) -> String {
     let line = |line: &String| format!(" * {}\n", line.trim_end());
     broken(text, 97).iter().map(line).collect::<String>() + " *\n"
 }
 
-/// Text broken after spaces, with at most this many bytes per piece where words allow.
+/// Breaks text after spaces, into pieces of at most this many bytes where words allow.
 fn broken(text: &str, bytes: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for word in text.split_inclusive(' ') {
@@ -151,13 +152,13 @@ fn broken(text: &str, bytes: usize) -> Vec<String> {
     pieces
 }
 
-/// An event of the PowerPC G4 with each counter that has it, and the selection there.
+/// An event of the PowerPC G4, with each counter that has it and the selection value there.
 pub(crate) struct Placed {
     pub(crate) name: String,
     pub(crate) places: Vec<(u32, u32)>,
 }
 
-/// The table of a processor with this many counters.
+/// Returns the event table for a processor with this many counters.
 pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
     let table = if counters > 4 { "mpc74xx" } else { "mpc7400" };
     let names = TABLES.iter().find(|names| names.table == table).ok_or("no table")?;
@@ -171,8 +172,8 @@ pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
     events.iter().map(place).collect()
 }
 
-/// The counters of a code, which names one or is below 23 and means all that have the number
-/// (MPC7450UM, chapter 11, and MPC7400 User's Manual, section 11.5).
+/// Returns the counters for a code, which either names one or is below 23 and means all that have
+/// the number (MPC7450UM, chapter 11, and MPC7400 User's Manual, section 11.5).
 fn places(code: u32, counters: u32) -> Vec<(u32, u32)> {
     let selection = code & 0xff;
     let all: &[u32] = match (code >> 8, selection, counters) {
@@ -220,7 +221,7 @@ mod tests {
         assert!(made(&table.replace("[\"cycles\"]", "[\"other\"]")).is_err(), "no prose");
     }
 
-    /// The selections of each counter that Apple's lists have, without "nothing": ranges.
+    /// The selection values for each counter in Apple's lists, without "nothing": ranges.
     const OF_7450: [&[(u32, u32)]; 6] = [
         &[(1, 5), (7, 68), (70, 94)],
         &[(1, 5), (7, 62)],

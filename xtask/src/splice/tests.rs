@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Folders whose pages have figures.
+/// Folders whose pages contain figures.
 const RESULTS: [&str; 5] = [
     "docs/results",
     "docs/results/kernels",
@@ -14,7 +14,7 @@ const RESULTS: [&str; 5] = [
 /// Common programs that pages call in addition to ours.
 const COMMON: [&str; 5] = ["cat", "grep", "mkdir", "sed", "tail"];
 
-/// Words that the shell itself knows, in lists of figures.
+/// Shell keywords and built-ins in figure commands.
 const SHELL: [&str; 5] = ["for", "do", "done", "done'", "wait"];
 
 const TEXT: &str = "a\n```\n$ b\n```\n```console\n$ c \\\n  d\nl1d_misses  1,000  x\n$ e\n```\nf\n\
@@ -81,7 +81,8 @@ fn counts_that_moved_are_found() {
     assert!(compare("L1  32 KiB\nnoise  1 %\n", "L1  48 KiB\n").is_err());
 }
 
-/// Whether a package, or any, has an example or a bench: a folder or a file.
+/// Returns whether a package (or any package, if `None`) has an example or a bench: a folder or a
+/// file.
 fn has(package: Option<&str>, name: &str) -> bool {
     let home = package.map(|package| package.trim_start_matches("linerate-"));
     let home = home.map(|home| if home == "linerate" { "cli" } else { home });
@@ -93,8 +94,8 @@ fn has(package: Option<&str>, name: &str) -> bool {
     })
 }
 
-/// Whether a program is cargo with something of this repository, one of ours, or one of every
-/// system; the error says what is wrong.
+/// Checks whether a program is cargo with something from this repository, one of ours, or one that
+/// every system has; the error says what is wrong.
 fn is_ours(command: &str) -> Result<(), String> {
     for name in programs(command) {
         let known = ["cargo"].iter().chain(&OWN).chain(&COMMON).chain(&SHELL);
@@ -103,7 +104,7 @@ fn is_ours(command: &str) -> Result<(), String> {
             return Err(format!("`{name}` is not a program of ours"));
         }
     }
-    // In a line of several commands, those of cargo have checked options.
+    // In a line with several commands, the options of cargo commands are checked.
     let cargo = command.split(['|', ';', '&']).find(|part| part.contains("cargo "));
     let words: Vec<&str> = cargo.unwrap_or_default().split_whitespace().collect();
     let given = |option: &str| {
@@ -123,7 +124,7 @@ fn is_ours(command: &str) -> Result<(), String> {
         }
     }
     if let Some(rest) = command.strip_prefix("cargo xtask ") {
-        // A quoted text is one word.
+        // Quoted text is one word.
         let (plain, quoted) = rest.split_once('\'').map_or((rest, None), |(a, b)| (a, Some(b)));
         let words: Vec<&str> = plain.split_whitespace().chain(quoted).collect();
         crate::task(&words).map(drop)?;
@@ -169,7 +170,7 @@ fn commands_of_lists_of_figures_are_ours() {
     assert!(seen > 20, "{seen} commands");
 }
 
-/// Tables and fenced blocks of pages of results, outside the blocks of commands.
+/// Returns the tables and fenced blocks in results pages that are outside command blocks.
 fn without_command(text: &str) -> Vec<String> {
     let rest = spliced(text, |_| Ok(String::new())).unwrap();
     let mut is_console = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs that are kept in a folder, a file each: `3-root-with-00000000deadbeef`. A whole bench takes
-//! longer than a machine is quiet: its parts are kept one after the other, and put together here.
+//! Runs stored in a folder, one file each: `3-root-with-00000000deadbeef`. A whole bench takes
+//! longer than a machine stays quiet: its parts are stored one after the other, and assembled here.
 
 use super::scene::{self, Ran, Rights};
 use super::score::Tried;
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The runs of a folder, in the order of the seeds. Those whose other half is missing failed.
+/// Reads the runs in a folder, in the order of the seeds. Runs without their counterpart count as
+/// failed.
 pub(super) fn read<'a>(folder: &Path, seeds: &'a [Seed]) -> Result<Vec<Tried<'a>>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut runs = BTreeMap::<String, Ran>::new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a seed: two network namespaces, the programs in them, `linerate why` next to them.
 //!
-//! The scene is set up by this program, started again inside new namespaces (`unshare`), as root or
-//! as a user without privileges outside. Every program has a time limit and a separate session, and
-//! is ended with the scene.
+//! This program sets up the scene: it is started again inside new namespaces (`unshare`), as root
+//! or as a user without privileges outside. Every program has a time limit and a separate session,
+//! and is ended with the scene.
 
 use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
 use crate::command::{output, program, root};
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// With which rights linerate and the programs run.
+/// Privileges with which linerate and the programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rights {
     /// An unprivileged user with its own namespaces.
@@ -42,7 +42,7 @@ pub(super) struct Ran {
     /// Percent: value, low, high.
     pub gain: Option<(f64, f64, f64)>,
     pub overhead_percent: Option<f64>,
-    /// Units of work per second over the window, by the counter of the seed.
+    /// Units of work per second over the window, from the seed's counter.
     pub rate: Option<f64>,
     /// The random parameters.
     pub variables: BTreeMap<String, String>,
@@ -50,14 +50,14 @@ pub(super) struct Ran {
 
 /// Owner of an unprivileged process: `nobody`.
 const NOBODY: &str = "65534";
-/// No program of a scene lives longer.
+/// Maximum lifetime of a program in a scene.
 const LIMIT_S: &str = "40";
-/// Until the programs have started and the load is steady.
+/// Time until the programs have started and the load is steady.
 const SETTLE: Duration = Duration::from_millis(2_500);
 /// The target of `why`.
 const WINDOW: &str = "3s";
 
-/// Requirements of a seed that this machine lacks.
+/// Returns a requirement of the seed that this machine lacks.
 pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -85,18 +85,18 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
-/// The means of a run.
+/// The tools for a run.
 pub(super) struct Tools<'a> {
-    /// The program that explains.
+    /// The program that explains the run.
     pub linerate: &'a Path,
-    /// Where the rate and the record of each run are kept.
+    /// Folder for the rate and the record of each run.
     pub keep: Option<&'a Path>,
 }
 
 /// Runs a seed, or its control, in separate namespaces.
 ///
 /// # Errors
-/// The scene could not be set up, or `linerate why` gave no record.
+/// The scene could not be set up, or `linerate why` did not produce a record.
 pub(super) fn run(
     seed: &Seed,
     is_seeded: bool,
@@ -130,7 +130,7 @@ pub(super) fn run(
     Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
 }
 
-/// Keeps what a run printed.
+/// Stores the output of a run.
 fn keep(
     folder: &Path,
     (seed, rights): (&Seed, Rights),
@@ -144,14 +144,14 @@ fn keep(
     written.map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// A run as it is printed: the rate on a line, or nothing on it, then the record.
+/// Parses the output of a run: the rate on a line, or an empty line, then the record.
 pub(super) fn parse(text: &str) -> Result<Ran, String> {
     let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;
     Ok(Ran { rate: head.parse().ok(), ..read(&record) })
 }
 
-/// A command in separate namespaces, to be completed.
+/// Returns a command in separate namespaces, to which the program must be added.
 fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "2", limit_s]);
@@ -162,7 +162,8 @@ fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     command
 }
 
-/// Whether there may be namespaces with these rights, and this program is reached with them.
+/// Checks whether namespaces can be created with these privileges, and this program can be reached
+/// from them.
 pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
     let me = own_program()?;
     let mut command = in_namespaces(rights, "10");
@@ -170,8 +171,8 @@ pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
     output(command).map(drop)
 }
 
-/// The file of this program. Cargo may have replaced it since it was started, when it built the
-/// workspace with other features; the kernel then marks the name of the old file as deleted.
+/// Returns the file of this program. Cargo may have replaced it since it was started, when it built
+/// the workspace with other features; the kernel then marks the name of the old file as deleted.
 fn own_program() -> Result<PathBuf, String> {
     let path = std::env::current_exe().map_err(|error| error.to_string())?;
     let replaced = path.to_str().and_then(|name| name.strip_suffix(" (deleted)"));
@@ -222,7 +223,7 @@ impl Drop for Setting<'_> {
     }
 }
 
-/// A control group with a CPU quota, removed when dropped.
+/// A cgroup with a CPU quota, removed when dropped.
 struct Group {
     folder: PathBuf,
 }
@@ -262,7 +263,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes are being ended: a group goes when the last has gone.
+        // The cgroup's processes are being ended: it can be removed once the last has exited.
         for _ in 0..50 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;
@@ -280,11 +281,11 @@ struct Stage {
     children: Vec<Child>,
 }
 
-/// The part that runs inside the namespaces. Prints the rate on a line, or nothing on it, then the
+/// Runs the part inside the namespaces. Prints the rate on a line, or an empty line, then the
 /// record.
 ///
 /// # Errors
-/// The scene could not be set up, or `linerate why` gave no record.
+/// The scene could not be set up, or `linerate why` did not produce a record.
 pub(super) fn inside(
     seed: &Seed,
     is_seeded: bool,
@@ -377,7 +378,8 @@ impl Stage {
         Ok((rate, record))
     }
 
-    /// Checks that the load and what disturbs, started from this child on, ran to the end.
+    /// Checks that the load and the interfering programs, started from this child on, ran to the
+    /// end.
     fn check_running(&mut self, first: usize) -> Result<(), String> {
         for (number, child) in self.children.iter_mut().enumerate().skip(first) {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
@@ -392,12 +394,12 @@ impl Stage {
     fn explain(&self, seed: &Seed, pids: &[&str], linerate: &Path) -> Result<String, String> {
         let mut command = Command::new("timeout");
         command.args(["-k", "1", "20"]);
-        // `ip netns exec` mounts /sys again, without the control groups in it.
+        // `ip netns exec` mounts /sys again, without the cgroups in it.
         match seed.needs.iter().any(|need| need == QUOTA) {
             true => command.arg("nsenter").arg(format!("--net=/run/netns/{}", seed.from)),
             false => command.args(["ip", "netns", "exec", &seed.from]),
         };
-        // In the mounts of this program alone; nothing where mounting is not permitted.
+        // Only in this program's mount namespace; does nothing where mounting is not permitted.
         const TRACE: &str = "mount -t tracefs none /sys/kernel/tracing 2> /dev/null; exec \"$@\"";
         command.args(["sh", "-c", TRACE, "sh"]).arg(linerate);
         command.args(["why", "-t", WINDOW, "--json", "--quiet"]).args(pids);
@@ -417,7 +419,7 @@ impl Stage {
 
     fn count(&self, seed: &Seed) -> Result<Option<f64>, String> {
         let Some(counter) = &seed.counter else { return Ok(None) };
-        // Counters of an interface that is explained alone are those of its namespace.
+        // If an interface is explained alone, its counters are those in its namespace.
         let counter = match seed.watch_interface {
             Some(_) => format!("ip netns exec {} {counter}", seed.from),
             None => counter.clone(),
@@ -426,7 +428,7 @@ impl Stage {
         text.trim().parse().map(Some).map_err(|_| format!("`{counter}` printed `{text}`"))
     }
 
-    /// Runs a snippet to its end and returns what it printed.
+    /// Runs a snippet to completion and returns its output.
     fn shell(&self, snippet: &str) -> Result<String, String> {
         let mut command = Command::new("timeout");
         command.args(["-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
@@ -447,7 +449,8 @@ impl Stage {
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let mut command = Command::new("setsid");
         command.args(["timeout", "-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
-        // Some write to the working directory, and some end when their input does: it stays open.
+        // Some snippets write to the working directory, and some end when their input does: it
+        // stays open.
         command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|error| format!("`{snippet}`: {error}"))?;
         let session = child.id();
@@ -461,7 +464,7 @@ impl Stage {
         let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
         let ends: Vec<String> = sessions.chain([in_namespaces.to_owned()]).collect();
         for end in ends {
-            // A session that has ended already is not an error.
+            // A session that has already ended is not an error.
             let _ = self.shell(&end);
         }
         for child in &mut self.children {

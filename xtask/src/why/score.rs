@@ -11,17 +11,18 @@ const CANNOT_TELL: &str = "cannot_tell";
 /// The answer that there is no bottleneck.
 const NOTHING_WRONG: &str = "nothing_wrong";
 
-/// A seed with its runs at one set of rights.
+/// A seed with its runs at one privilege level.
 pub(super) struct Tried<'a> {
     pub seed: &'a Seed,
     pub rights: Rights,
-    /// With the seed, and without it right after or before; no second one for a null case.
+    /// Runs with the seed, each paired with a run without it immediately after or before; no second
+    /// run for a null case.
     pub pairs: Vec<(Ran, Option<Ran>)>,
     /// Why runs are missing.
     pub failed: Vec<String>,
 }
 
-/// Score of an answer.
+/// Score for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
     Right,
@@ -38,8 +39,8 @@ fn of_seeded(seed: &Seed, finding: &str) -> Worth {
     }
 }
 
-/// Without the seed: an answer that names its cause is a false alarm, unless that is what limits
-/// the control run as well, and so is any that does not hold there.
+/// Scores a run without the seed: an answer that names the seed's cause is a false alarm, unless
+/// that cause limits the control run as well, and so is any other answer that does not hold there.
 fn of_control(seed: &Seed, finding: &str) -> Worth {
     match finding {
         CANNOT_TELL => Worth::CannotTell,
@@ -64,7 +65,8 @@ pub(super) struct Score {
 }
 
 impl Tried<'_> {
-    /// Gain measured when the seed was removed, percent, of each pair with two rates.
+    /// Returns the gain measured when the seed was removed, in percent, for each pair with two
+    /// rates.
     fn measured_gains(&self) -> Vec<f64> {
         let gain = |(with, without): &(Ran, Option<Ran>)| {
             let (with, without) = (with.rate?, without.as_ref()?.rate?);
@@ -77,7 +79,7 @@ impl Tried<'_> {
         self.pairs.iter().map(|(with, _)| of_seeded(self.seed, &with.finding)).collect()
     }
 
-    /// More than half of the answers name the seed.
+    /// Returns whether more than half of the answers name the seed.
     pub(super) fn is_right(&self) -> bool {
         let worths = self.worths();
         2 * worths.iter().filter(|worth| **worth == Worth::Right).count() > worths.len()
@@ -102,7 +104,7 @@ impl Tried<'_> {
             score.false_alarms +=
                 u32::from(of_control(self.seed, &control.finding) == Worth::Wrong);
         }
-        // The gain of a right answer is tested against the median of the measured ones: a single
+        // The gain of a right answer is tested against the median of the measured gains: a single
         // pair on a shared machine is not reliable. In whole percent, as shown: rates of equal runs
         // differ by some tenths.
         let Some(measured) = median(&self.measured_gains()) else { return };
@@ -117,14 +119,14 @@ impl Tried<'_> {
     }
 }
 
-/// The score of everything that was tried with these rights.
+/// Returns the score of everything that was tried with these privileges.
 pub(super) fn score(tried: &[Tried<'_>], rights: Rights) -> Score {
     let mut score = Score::default();
     tried.iter().filter(|tried| tried.rights == rights).for_each(|t| t.add_to(&mut score));
     score
 }
 
-/// The page: the scores, then what was wrong, then all.
+/// Formats the page: the scores, then what was wrong, then all results.
 pub(super) fn page(tried: &[Tried<'_>]) -> String {
     let mut page = String::new();
     page.push_str(

@@ -2,9 +2,9 @@
 //! Permitted dependencies between crates.
 //!
 //! The rule covers dependencies of every kind: a crate is built *and tested* without anything above
-//! it, so that it stays usable alone and its tests cannot lean on what they are meant to hold up. A
-//! test that needs two crates without an arrow between them belongs to a crate that sees both,
-//! which in the end is `cli`.
+//! it, so that it stays usable alone and its tests cannot depend on the crates that they are meant
+//! to support. A test that needs two crates without an arrow between them belongs in a crate that
+//! sees both, which in the end is `cli`.
 
 use crate::tree::{File, files, root};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Each folder with a manifest, and the crates it depends on; `(tests)` behind those that only its
+/// Each folder with a manifest, and the crates it depends on; `(tests)` follows those that only its
 /// tests, benches and examples see. A row only names rows above it, which rules out cycles.
 /// ARCHITECTURE.md prints this table.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -84,7 +84,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab/known", &["record", "linux", "counters", "regions"]),
 ];
 
-/// The package in a folder.
+/// Returns the package in a folder.
 fn package(folder: &str) -> String {
     match folder {
         "cli" => "linerate".to_owned(),
@@ -97,19 +97,19 @@ fn package(folder: &str) -> String {
     }
 }
 
-/// The package of a dependency: its key, unless the entry, or the workspace's entry it refers to,
-/// renames it.
+/// Returns the package of a dependency: its key, unless the entry, or the workspace's entry it
+/// refers to, renames it.
 fn resolve<'a>(key: &'a str, entry: &'a Value, shared: &'a Table) -> &'a str {
     let inherited = entry.get("workspace").and_then(Value::as_bool) == Some(true);
     let entry = if inherited { shared.get(key).unwrap_or(entry) } else { entry };
     entry.get("package").and_then(Value::as_str).unwrap_or(key)
 }
 
-/// Behind the name of a crate that only tests, benches and examples see.
+/// Follows the name of a crate that only tests, benches and examples see.
 const TESTS: &str = " (tests)";
 
-/// The dependency tables of a manifest or of one of its `target.*` sections, each with whether only
-/// tests, benches and examples see it.
+/// Returns the dependency tables in a manifest or in one of its `target.*` sections, each with
+/// whether only tests, benches and examples see it.
 fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value, bool)> {
     [("dependencies", false), ("dev-dependencies", true), ("build-dependencies", false)]
         .into_iter()
@@ -119,8 +119,8 @@ fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value, bool)> {
         })
 }
 
-/// The edges of a manifest to folders of this workspace, named as in [`ARROWS`], each with the key
-/// it has there. A package's own tests with other features are not an edge.
+/// Returns the edges from a manifest to folders in this workspace, named as in [`ARROWS`], each
+/// with its key in the manifest. A package's own tests with other features do not count as an edge.
 fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, String> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let sections = targets.filter_map(|(_, section)| section.as_table());
@@ -145,7 +145,7 @@ fn row(folder: &str) -> &'static [&'static str] {
     ARROWS.iter().find(|(name, _)| *name == folder).map_or(&[], |row| row.1)
 }
 
-/// The edges from `folder` that no arrow allows, in words.
+/// Describes the edges from `folder` that no arrow allows.
 fn forbidden(folder: &str, manifest: &Table, shared: &Table) -> Vec<String> {
     edges(folder, manifest, shared)
         .keys()
@@ -160,8 +160,8 @@ fn forbidden(folder: &str, manifest: &Table, shared: &Table) -> Vec<String> {
         .collect()
 }
 
-/// The arrows from `folder` that its manifest does not follow, or its code does not, in words.
-/// `code`: the folder's Rust files, each with whether only tests, benches and examples see it.
+/// Describes the arrows from `folder` that its manifest, or its code, does not use. `code`: the
+/// folder's Rust files, each with whether only tests, benches and examples see it.
 fn unused(folder: &str, manifest: &Table, shared: &Table, code: &[(bool, String)]) -> Vec<String> {
     let edges = edges(folder, manifest, shared);
     let is_written = |target: &str, key: &str| {
@@ -179,8 +179,8 @@ fn unused(folder: &str, manifest: &Table, shared: &Table, code: &[(bool, String)
     row(folder).iter().filter_map(|target| fault(&target)).collect()
 }
 
-/// The Rust files of a folder, each with whether only tests, benches and examples see it. Modules
-/// that are elsewhere (`#[path]`) belong to the file that names them.
+/// Returns the Rust files of a folder, each with whether only tests, benches and examples see it.
+/// Modules located elsewhere (`#[path]`) belong to the file that names them.
 fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
     let at = match root().join("crates").join(folder).exists() {
         true => format!("crates/{folder}/"),
@@ -201,7 +201,7 @@ fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
         .collect()
 }
 
-/// Programs that a manifest builds from files outside its folder.
+/// Returns the programs that a manifest builds from files outside its folder.
 fn programs_elsewhere(folder: &str, manifest: &Table) -> Vec<(bool, String)> {
     let programs = manifest.get("bin").and_then(Value::as_array).into_iter().flatten();
     let paths = programs.filter_map(|program| program.get("path")?.as_str());
@@ -214,12 +214,12 @@ fn read(file: &str) -> Table {
     text.parse().unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
-/// The dependencies the workspace declares for its members.
+/// Returns the dependencies that the workspace declares for its members.
 fn shared_dependencies() -> Table {
     read("Cargo.toml")["workspace"]["dependencies"].as_table().expect("a table").clone()
 }
 
-/// The manifest of each folder.
+/// Returns the manifest of each folder.
 fn manifests() -> BTreeMap<String, Table> {
     let crates = fs::read_dir(root().join("crates")).expect("crates/ can be read");
     let mut found: BTreeMap<String, Table> = crates
@@ -241,7 +241,7 @@ fn every_dependency_follows_an_arrow() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// An unused permission is an invitation.
+/// An unused permission invites use.
 #[test]
 fn every_arrow_is_followed() {
     let (shared, files) = (shared_dependencies(), files());
@@ -268,7 +268,7 @@ fn every_package_has_a_row_and_the_name_of_its_folder() {
     }
 }
 
-/// Unit tests are built again, optimized, by `cargo bench` unless a manifest disables it.
+/// `cargo bench` builds the unit tests again, optimized, unless a manifest disables that.
 #[test]
 fn benches_are_no_tests_once_more() {
     let members: toml::Table = read("Cargo.toml");
@@ -303,8 +303,8 @@ fn rows_name_only_rows_above_them() {
     }
 }
 
-/// The rows of the first table below the heading `Arrows`: the words between commas, without their
-/// backquotes, cell by cell.
+/// Returns the rows of the first table below the heading `Arrows`: the words between commas,
+/// without their backquotes, cell by cell.
 fn printed_rows(markdown: &str) -> Vec<(String, Vec<String>)> {
     let words = |cell: &str| -> Vec<String> {
         let words = cell.split(',').map(|word| word.trim().replace('`', ""));
@@ -374,7 +374,7 @@ fn finds_an_unused_arrow() {
     assert_eq!(faults(both, &[record]).len(), 1, "no test uses the caches");
     assert_eq!(faults(both, &[(true, record.1), (true, "linerate_caches")]).len(), 1);
     assert_eq!(faults("[dependencies]\nlinerate-record = \"1\"", &[record]).len(), 1);
-    // The same edge of the crate itself is another one.
+    // The same edge from the crate itself is a different edge.
     let caches = both.replace("[dev-dependencies]\n", "");
     assert_eq!(faults(&caches, &[record, (false, "linerate_caches")]).len(), 1);
 }

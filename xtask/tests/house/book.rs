@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The book has every page of docs/: `SUMMARY.md` is its table of contents.
+//! The book contains every page in docs/: `SUMMARY.md` is its table of contents.
 
 use crate::tree::files;
 
-/// Folders whose pages are listed by a page of their own.
+/// Folders whose pages are listed on a page of their own.
 const LISTED_ELSEWHERE: [&str; 1] = ["docs/decisions/"];
 
-/// Pages below docs/ that the summary does not link to.
+/// Returns the pages below docs/ that the summary does not link to.
 fn missing<'a>(summary: &str, pages: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let is_linked =
         |page: &&str| summary.contains(&format!("]({})", page.replacen("docs/", "", 1)));

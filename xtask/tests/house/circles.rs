@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No circular references between files of a crate except parent and child: dependencies can be
-//! followed in one direction. A parent may hold shared types of its children, and names them; any
-//! other circle has an item in the wrong file.
+//! No circular references between the files of a crate except parent and child: dependencies can be
+//! followed in one direction. A parent may hold types that its children share, and it names the
+//! children; any other cycle means that an item is in the wrong file.
 //!
 //! Only paths that begin with `crate`, `super` or `self` are followed, outside of tests. Names
 //! re-exported by an ancestor count as the ancestor's.
@@ -10,10 +10,10 @@ use crate::tidy::paths_of;
 use crate::tree::{File, files};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The names of a module, from the root of its crate.
+/// The names leading to a module, from the root of its crate.
 type Module = Vec<String>;
 
-/// Files by crate: the folder that its `src` is in, and the module of each file.
+/// Files by crate: the folder that contains its `src`, and the module of each file.
 type Crates<'a> = BTreeMap<&'a str, BTreeMap<Module, &'a File>>;
 
 fn crates(files: &[File]) -> Crates<'_> {
@@ -27,7 +27,7 @@ fn crates(files: &[File]) -> Crates<'_> {
     crates
 }
 
-/// The module of a file below `src`; `None` for tests.
+/// Returns the module of a file below `src`, or `None` for tests.
 fn module(inside: &str) -> Option<Module> {
     let mut names: Module = inside.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
     if names.iter().any(|name| name == "tests" || name.ends_with("_tests")) {
@@ -39,13 +39,13 @@ fn module(inside: &str) -> Option<Module> {
     Some(names)
 }
 
-/// The text of a file in front of its tests.
+/// Returns the text of a file before its tests.
 fn tested(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
 }
 
-/// The module that a path leads to from `here`: of those that are files, the longest that it begins
-/// with.
+/// Returns the module that a path leads to from `here`: the longest prefix of the path that is a
+/// file.
 fn target(path: &[String], here: &Module, all: &BTreeMap<Module, &File>) -> Option<Module> {
     let first = path.first()?.as_str();
     let mut names = match first {
@@ -66,7 +66,7 @@ fn target(path: &[String], here: &Module, all: &BTreeMap<Module, &File>) -> Opti
     Some(names)
 }
 
-/// References of each module, including its children but not its ancestors.
+/// Returns the references of each module, including its children but not its ancestors.
 fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module>> {
     let of = |(here, file): (&Module, &&File)| {
         let paths = paths_of(&file.path, tested(&file.text));
@@ -78,7 +78,8 @@ fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module
     all.iter().map(of).collect()
 }
 
-/// All that is reached from a module, itself only over a circle.
+/// Returns everything that is reachable from a module; includes the module itself only if it is on
+/// a cycle.
 fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&Module> = vec![from];
@@ -92,7 +93,7 @@ fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSe
     reached
 }
 
-/// The circles of a crate: sets of modules that reach one another, in words.
+/// Describes the cycles in a crate: sets of modules that reach one another.
 fn circles(folder: &str, all: &BTreeMap<Module, &File>) -> BTreeSet<String> {
     let edges = references(all);
     let reached: BTreeMap<&Module, BTreeSet<Module>> =
@@ -119,7 +120,7 @@ fn no_files_refer_to_each_other_but_parent_and_child() {
     assert!(circles.is_empty(), "move what both need to a file:\n{}", circles.join("\n"));
 }
 
-/// The circles of a synthetic crate.
+/// Returns the cycles in a synthetic crate.
 fn circles_of(texts: &[(&str, &str)]) -> Vec<String> {
     let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
     let files: Vec<File> = texts.iter().map(file).collect();

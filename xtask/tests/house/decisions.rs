@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decisions say whether they hold, and those that do name files that there are.
+//! Decisions state whether they are in force, and those that are name only files that exist.
 
 use crate::tree::{File, files, root};
 
 const FOLDER: &str = "docs/decisions/";
 
-/// Folders of the tree by which a name in a decision is known for a file's.
+/// Top-level folders by which a name in a decision is recognized as a file.
 const FOLDERS: [&str; 8] =
     ["crates/", "docs/", "examples/", "kmod/", "lab/", "native/", "probe/", "xtask/"];
 

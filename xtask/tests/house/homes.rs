@@ -7,21 +7,21 @@ use crate::tree::{File, files};
 /// Home of a helper.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// All files of Rust, whole.
+    /// All Rust files, in full.
     Rust,
-    /// Their code outside of tests and comments.
+    /// Rust code outside of tests and comments.
     Production,
     /// Manifests of packages.
     Manifests,
 }
 
-/// A thing that the tree has once.
+/// Something that the tree contains only once.
 struct Thing {
     /// Files to search.
     reach: Reach,
     /// Text that only its definition contains.
     marks: &'static [&'static str],
-    /// The files that may contain it, and why each.
+    /// The files that may contain it, and the reason for each.
     homes: &'static [(&'static str, &'static str)],
     /// The replacement.
     instead: &'static str,
@@ -61,7 +61,8 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Rust,
-        // The mixer of SplitMix64, a shift of xorshift, the multiplier of a congruential generator.
+        // The mixer of SplitMix64, a shift of xorshift, the multiplier of a linear congruential
+        // generator.
         marks: &[
             concat!("0xbf", "58"),
             concat!("0xBF", "58"),
@@ -82,7 +83,7 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Production,
-        // A confidence as an argument, as a field, in a text, as a constant.
+        // A confidence level as an argument, as a field, in text, as a constant.
         marks: &[", 0.95)", ", 0.95,", "confidence: 0.", "95 %", "CONFIDENCE: f64"],
         homes: &[
             ("crates/record/src/stats.rs", "the confidence of every interval"),
@@ -140,7 +141,7 @@ const THINGS: &[Thing] = &[
 ];
 
 impl Reach {
-    /// Lines of a file, by number.
+    /// Returns the lines of a file, by number.
     fn lines(self, file: &File) -> Vec<(usize, &str)> {
         let is_rust = file.extension() == "rs";
         let is_manifest = file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml");
@@ -158,7 +159,7 @@ impl Reach {
     }
 }
 
-/// Lines of a file that have a thing whose home is elsewhere.
+/// Describes the lines of a file that contain a thing whose home is elsewhere.
 fn strays(file: &File, things: &[Thing]) -> Vec<String> {
     let mut strays = Vec::new();
     for thing in things {

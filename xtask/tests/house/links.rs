@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Targets of inline links and of reference definitions, outside fenced blocks and inline code.
+/// Returns the targets of inline links and reference definitions, outside fenced blocks and inline
+/// code.
 fn targets(markdown: &str) -> Vec<&str> {
     let mut fenced = false;
     let mut found = Vec::new();
@@ -29,8 +30,8 @@ fn targets(markdown: &str) -> Vec<&str> {
     found
 }
 
-/// Anchors of the headings of a page, as GitHub and mdBook name them: lower case, letters, digits,
-/// `-` and `_`, a hyphen for each space; a repeated one is numbered.
+/// Returns the anchors of a page's headings, as GitHub and mdBook name them: lower case, letters,
+/// digits, `-` and `_`, a hyphen for each space; a repeated one is numbered.
 fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut times = BTreeMap::new();
     let mut fenced = false;
@@ -51,7 +52,7 @@ fn anchors(markdown: &str) -> BTreeSet<String> {
     found
 }
 
-/// Links of the file `path` that lead nowhere.
+/// Returns the links in the file `path` that lead nowhere.
 fn dead<'a>(path: &Path, markdown: &'a str) -> Vec<&'a str> {
     let leads_nowhere = |target: &&str| {
         if ["https://", "http://", "mailto:"].iter().any(|s| target.starts_with(s)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of the source tree, applied by plain `cargo test`. What the compiler, clippy and
+//! The rules for the source tree, applied by plain `cargo test`. What the compiler, clippy and
 //! rustfmt can check is left to them.
 #![forbid(unsafe_code)]
 

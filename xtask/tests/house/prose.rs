@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of a file that a person reads: its comments, strings, prose, and the names it defines.
-//! Code, inline code and blocks of output are left out.
+//! The words in a file that a person reads: its comments, strings, prose, and the names it defines.
+//! Code, inline code and output blocks are left out.
 
 use crate::tree::File;
 
-/// A word in lower case, or what interrupts a phrase.
+/// A lower-case word, or something that interrupts a phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
     Break,
 }
 
-/// A token and the number of its line, from 1.
+/// A token and its line number, from 1.
 pub(crate) struct Placed {
     pub(crate) line: usize,
     pub(crate) token: Token,
@@ -24,7 +24,7 @@ struct Syntax {
     block_comments: bool,
     /// Whether `'` begins a string.
     single_quotes: bool,
-    /// Whether there are raw strings, and names behind keywords.
+    /// Whether there are raw strings, and names after keywords.
     is_rust: bool,
 }
 
@@ -35,10 +35,10 @@ const C: Syntax =
 const SCRIPT: Syntax =
     Syntax { line_comment: "#", block_comments: false, single_quotes: true, is_rust: false };
 
-/// Keywords that a definition's name follows.
+/// Keywords that precede the name in a definition.
 const DEFINE: [&str; 8] = ["fn", "struct", "enum", "trait", "mod", "type", "const", "static"];
 
-/// The words of a file, in order; none of a kind of file that is not read.
+/// Returns the words of a file, in order; empty for a type of file that is not read.
 pub(crate) fn words(file: &File) -> Vec<Placed> {
     let prose = match file.extension() {
         "md" => markdown(&file.text),
@@ -51,8 +51,8 @@ pub(crate) fn words(file: &File) -> Vec<Placed> {
     split(&prose)
 }
 
-/// The text with everything but prose replaced: code by `|`, which interrupts a phrase, line ends
-/// kept.
+/// Returns the text with everything but prose replaced: code by `|`, which interrupts a phrase;
+/// line ends are kept.
 fn markdown(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     let mut fenced = false;
@@ -71,7 +71,7 @@ fn markdown(text: &str) -> String {
     without_code(&prose)
 }
 
-/// A line of Markdown without the targets of its links.
+/// Returns a line of Markdown without the targets of its links.
 fn without_targets(line: &str) -> String {
     let mut parts = line.split("](");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ fn without_targets(line: &str) -> String {
     kept
 }
 
-/// Replaces inline code by `|`; a paragraph ends an unclosed backtick.
+/// Replaces inline code by `|`; the end of a paragraph closes an unmatched backtick.
 fn without_code(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for paragraph in text.split_inclusive("|\n") {
@@ -105,12 +105,12 @@ enum Piece<'a> {
     /// Content of a string.
     Text(&'a str),
     Character,
-    /// A character of a name or a number.
+    /// A character in a name or a number.
     Name(char),
     Code(char),
 }
 
-/// The piece that a text begins with, and its length; nothing at the end.
+/// Returns the piece at the start of a text, and its length; `None` at the end.
 fn piece<'a>(text: &'a str, syntax: &Syntax) -> Option<(Piece<'a>, usize)> {
     let first = text.chars().next()?;
     if text.starts_with(syntax.line_comment) {
@@ -133,10 +133,10 @@ fn piece<'a>(text: &'a str, syntax: &Syntax) -> Option<(Piece<'a>, usize)> {
     Some((piece, first.len_utf8()))
 }
 
-/// Comments, strings and defined names of a source text; the rest becomes `|`.
+/// Extracts comments, strings and defined names from a source text; the rest becomes `|`.
 fn source(text: &str, syntax: &Syntax) -> String {
     let mut prose = String::with_capacity(text.len());
-    // A run of comments with nothing but white space between them, which is read as one text.
+    // Consecutive comments with only white space between them, read as one text.
     let mut comments = String::new();
     let mut name = String::new();
     let mut defines = false;
@@ -179,7 +179,7 @@ fn source(text: &str, syntax: &Syntax) -> String {
     prose + "|" + &without_code(&comments)
 }
 
-/// A string at the beginning of the text: what it holds, and its length with quotes.
+/// Returns a string at the start of the text: its content, and its length including quotes.
 fn string<'a>(text: &'a str, syntax: &Syntax) -> Option<(&'a str, usize)> {
     if syntax.is_rust && text.starts_with('r') {
         let hashes = text[1..].len() - text[1..].trim_start_matches('#').len();
@@ -207,7 +207,7 @@ fn string<'a>(text: &'a str, syntax: &Syntax) -> Option<(&'a str, usize)> {
     None
 }
 
-/// The length of a character literal at the beginning of the text; a lifetime is none.
+/// Returns the length of a character literal at the start of the text; a lifetime does not count.
 fn character(text: &str, syntax: &Syntax) -> Option<usize> {
     if syntax.single_quotes || !text.starts_with('\'') {
         return None;
@@ -220,7 +220,7 @@ fn character(text: &str, syntax: &Syntax) -> Option<usize> {
     chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| at + 1)
 }
 
-/// The inside of a string without escapes and without words in braces.
+/// Returns the content of a string without escapes and without words in braces.
 fn plain(inside: &str) -> String {
     let mut plain = String::with_capacity(inside.len());
     let mut chars = inside.chars();
@@ -243,7 +243,7 @@ fn plain(inside: &str) -> String {
     without_code(&plain)
 }
 
-/// `CacheLevel` and `cache_level` as `cache level`.
+/// Formats `CacheLevel` and `cache_level` as `cache level`.
 fn spaced(name: &str) -> String {
     let mut spaced = String::new();
     let mut was_lower = false;
@@ -271,7 +271,7 @@ fn split(prose: &str) -> Vec<Placed> {
         }
         match c {
             '\n' => line += 1,
-            // What may be between the words of a phrase.
+            // Characters that may separate the words of a phrase.
             ' ' | '\t' | '\r' | '-' | '_' | '*' | '>' | '#' | '/' | '!' => {}
             _ if matches!(tokens.last(), Some(Placed { token: Token::Break, .. })) => {}
             _ => tokens.push(Placed { line, token: Token::Break }),

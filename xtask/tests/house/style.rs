@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's words: which ones a clean folder does not use. `style.toml` has them.
+//! The project's vocabulary: which words a clean folder does not use. `style.toml` lists them.
 
 use crate::prose::{Placed, Token, words};
 use crate::tree::{File, files};
@@ -27,7 +27,7 @@ struct Style {
     entries: Vec<Entry>,
 }
 
-/// The list of texts that a key has.
+/// Returns the list of texts for a key.
 fn texts(table: &toml::Table, key: &str) -> Vec<String> {
     let list = table.get(key).and_then(|value| value.as_array());
     let text = |value: &toml::Value| value.as_str().expect("a list of texts").to_owned();
@@ -68,12 +68,12 @@ fn style() -> Style {
     }
 }
 
-/// Whether a file is in a folder, or is it.
+/// Returns whether a file is in a folder, or is that path itself.
 fn is_within(path: &str, folder: &str) -> bool {
     folder == "." || path.strip_prefix(folder).is_some_and(|r| r.is_empty() || r.starts_with('/'))
 }
 
-/// Whether a phrase begins at the first of these tokens.
+/// Returns whether a phrase begins at the first of these tokens.
 fn begins(tokens: &[Placed], phrase: &[String]) -> bool {
     let is_word = |(placed, wanted): (&Placed, &String)| match &placed.token {
         Token::Word(word) => wanted == "*" || word == wanted,
@@ -83,7 +83,7 @@ fn begins(tokens: &[Placed], phrase: &[String]) -> bool {
 }
 
 impl Style {
-    /// The words in a file that it may not use.
+    /// Describes the words in a file that it may not use.
     fn faults(&self, file: &File) -> Vec<String> {
         let tokens = words(file);
         let quoted = |entry: &Entry| {
@@ -103,9 +103,9 @@ impl Style {
 }
 
 impl Entry {
-    /// Line and words of each use that is not allowed.
+    /// Returns the line and the words of each use that is not allowed.
     fn faults(&self, tokens: &[Placed]) -> Vec<(usize, String)> {
-        // Lengths of the allowed phrases that begin at each token; most have none.
+        // Lengths of the allowed phrases that begin at each token; most tokens have none.
         let mut allowed = BTreeMap::new();
         let mut found = Vec::new();
         for at in 0..tokens.len() {
@@ -173,7 +173,7 @@ fn every_word_of_the_style_is_found() {
     }
 }
 
-/// That a text has the word, and is said to have it.
+/// Checks that a text contains the word, and that the word is reported.
 fn found_once(style: &Style, entry: &Entry, path: &str, text: &str) {
     let file = File { path: path.to_owned(), text: text.to_owned() };
     let message = |fault: &String| fault.ends_with(&format!("; write: {}", entry.instead));

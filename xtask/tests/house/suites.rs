@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unit tests are deterministic: they read no clock and try nothing until it works. What has to be
-//! measured is a program of the accuracy suite (`cargo xtask accuracy`).
+//! Unit tests are deterministic: they read no clock and do not retry until something works.
+//! Anything that must be measured belongs in a program of the accuracy suite (`cargo xtask
+//! accuracy`).
 
 use crate::tidy::paths_of;
 use crate::tree::{File, files};
 
-/// Names of the ways in which tests once forgave what failed in some of several runs.
+/// Names that tests once used to forgive failures in some of several runs.
 const SECOND_CHANCES: &[&str] = &["TRIES", "RETRIES", "ATTEMPTS", "retry", "some_try"];
 
-/// Ends of paths that read a clock of the wall.
+/// Ends of paths that read a wall clock.
 const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"], &["monotonic_ns"]];
 
 /// Files whose tests may read a clock, and why.
@@ -20,7 +21,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/memory/src/window.rs", "a window is held against the clock around it"),
 ];
 
-/// The part of a Rust file that is test, and the lines before it.
+/// Returns the test part of a Rust file, and the number of lines before it.
 pub(crate) fn test_part(file: &File) -> Option<(&str, usize)> {
     let is_all = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
     if is_all {
@@ -34,7 +35,7 @@ fn ends_with(segments: &[String], end: &[&str]) -> bool {
     segments.len() >= end.len() && segments[segments.len() - end.len()..] == *end
 }
 
-/// Sources of nondeterminism in a file's tests, except `readers`.
+/// Describes sources of nondeterminism in a file's tests, except in `readers`.
 fn faults(file: &File, readers: &[(&str, &str)]) -> Vec<String> {
     let Some((text, above)) = test_part(file).filter(|_| file.extension() == "rs") else {
         return Vec::new();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Required and forbidden content of source files. Each ban names the replacement.
+//! Required and forbidden content in source files. Each ban names the replacement.
 //!
-//! Words that are banned as text are put together with `concat!` here, so that this file passes.
+//! Words that are banned as text are assembled with `concat!` here, so that this file passes.
 
 use crate::tree::{File, files};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
-/// Crates with `unsafe` code: system calls, clock and topology probes, reads of counters and the C
-/// interface of regions, the kernels in C and peers to compare them with, buffers and rings; a
-/// stack in C that is loaded; loops of known instructions.
+/// Crates with `unsafe` code: system calls, clock and topology probes, counter reads and the C
+/// interface for regions, the C kernels and peers to compare them with, buffers and rings; a C
+/// stack that is loaded; loops of known instructions.
 const UNSAFE_CRATES: &[&str] = &[
     "linux",
     "machine",
@@ -24,17 +24,17 @@ const UNSAFE_CRATES: &[&str] = &[
     "lab",
 ];
 
-/// Crates that compute and do nothing else.
+/// Crates that only compute.
 const PURE_CRATES: &[&str] =
     &["record", "path", "hierarchy", "plan", "cmt", "explain", "exchange", "report"];
 
 const MAX_COLUMNS: usize = 100;
 
-/// A longer file holds two ideas.
+/// A longer file contains two ideas.
 const MAX_LINES: usize = 500;
 
-/// Text that no file may contain, and what to write instead. Paths of one developer's machine mean
-/// nothing to the next one.
+/// Text that no file may contain, and what to write instead. Paths on one developer's machine mean
+/// nothing to the next developer.
 const TEXT_BANS: &[(&str, &str)] = &[
     (concat!("/ho", "me/"), "a path from the root of the repository"),
     (concat!("/ro", "ot/"), "a path from the root of the repository"),
@@ -49,7 +49,7 @@ const RUST_BANS: &[(&str, &str)] = &[
     (concat!("db", "g!("), "nothing, or a figure in the record"),
 ];
 
-/// Ends of paths that pure crates may not use, and what to do instead.
+/// Ends of paths that pure crates may not use, and what to use instead.
 const PURE_BANS: &[(&[&str], &str)] = &[
     (&["std", "fs"], "take the text as an argument; `cli` reads and writes files"),
     (&["std", "net"], "core::net for addresses; sockets belong to `linux`"),
@@ -66,16 +66,16 @@ const PURE_BANS: &[(&[&str], &str)] = &[
     (&["eprintln!"], "return a warning; `cli` prints it"),
 ];
 
-/// A path as written in the source, groups in `use` spelled out, a macro's name with its `!`.
+/// A path as written in the source, with groups in `use` expanded, and a macro's name with its `!`.
 pub(crate) struct Written {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
 }
 
-/// The paths of a stream. Comments do not count; `use std::{fs, io::stdin}` gives `std::fs` and
-/// `std::io::stdin`.
+/// Collects the paths in a token stream. Comments do not count; `use std::{fs, io::stdin}` gives
+/// `std::fs` and `std::io::stdin`.
 ///
-/// An identifier extends the current path after `::` and at the start of an item of a group that
+/// An identifier extends the current path after `::` and at the start of an item in a group that
 /// itself follows `::`; anything else ends the path.
 fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
     let mut segments = prefix.to_vec();
@@ -112,7 +112,7 @@ fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
     found.push(Written { line, segments });
 }
 
-/// The paths of a source text, of the file at `place`.
+/// Returns the paths in the source text of the file at `place`.
 pub(crate) fn paths_of(place: &str, text: &str) -> Vec<Written> {
     let stream = text.parse().unwrap_or_else(|e| panic!("{place}: {e}"));
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ fn written_paths(file: &File) -> Vec<Written> {
     paths_of(&file.path, &file.text)
 }
 
-/// Lines that contain a banned text, as `line: what is banned; instead ...`.
+/// Returns the lines that contain a banned text, as `line: what is banned; instead ...`.
 fn banned_text(text: &str, bans: &[(&str, &str)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -148,7 +148,7 @@ fn purity(file: &File) -> Vec<String> {
     faults
 }
 
-/// Whether the file is the root of a library or binary.
+/// Returns whether the file is the root of a library or binary.
 fn is_crate_root(path: &str) -> bool {
     ["src/lib.rs", "src/main.rs"].iter().any(|root| path.ends_with(root))
         || path.contains("/src/bin/")
@@ -188,13 +188,13 @@ fn length(file: &File) -> Option<String> {
     (lines > MAX_LINES).then_some(why)
 }
 
-/// Whether the file is source: something a person writes and a machine reads.
+/// Returns whether the file is source: written by a person and read by a machine.
 fn is_source(file: &File) -> bool {
     matches!(file.extension(), "rs" | "toml" | "sh" | "py" | "c" | "h" | "S")
         || file.text.starts_with("#!/")
 }
 
-/// Everything that is wrong with a file.
+/// Returns everything that is wrong with a file.
 fn faults(file: &File) -> Vec<String> {
     let mut faults = banned_text(&file.text, TEXT_BANS);
     if is_source(file) && !file.text.lines().take(2).any(|line| line.contains(SPDX)) {
@@ -220,7 +220,7 @@ fn the_tree_is_tidy() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The faults of a synthetic file with a proper head.
+/// Returns the faults of a synthetic file with a valid header.
 fn faults_of(path: &str, body: &str) -> Vec<String> {
     let text = format!("// {SPDX}\n{body}");
     faults(&File { path: path.to_owned(), text })

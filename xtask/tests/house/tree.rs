@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text files of the repository.
+//! The text files in the repository.
 
 use std::fs;
 use std::path::Path;
 
 /// A text file.
 pub(crate) struct File {
-    /// From the root, separated by `/`.
+    /// Path from the root, separated by `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl File {
-    /// The extension of the name, or an empty string.
+    /// Returns the file name's extension, or an empty string.
     pub(crate) fn extension(&self) -> &str {
         Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or("")
     }
 
-    /// The folder under `crates/` of the file, or the top folder.
+    /// Returns the file's folder under `crates/`, or its top-level folder.
     pub(crate) fn package(&self) -> &str {
         let mut parts = self.path.split('/');
         match parts.next() {
@@ -27,12 +27,12 @@ impl File {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
-/// Every text file but those git and cargo keep for themselves.
+/// Returns every text file except those that git and cargo keep for themselves.
 pub(crate) fn files() -> Vec<File> {
     let mut files = Vec::new();
     collect(root(), &mut files);
@@ -45,7 +45,7 @@ fn collect(folder: &Path, files: &mut Vec<File>) {
     for entry in entries {
         let entry = entry.expect("folder entries can be read");
         let path = entry.path();
-        // A folder, or in a worktree a file that names one.
+        // A folder, or in a worktree a file that names the folder.
         if entry.file_name() == ".git" {
             continue;
         }

@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Name in the table.
+    /// Name of the command in the table.
     pub(crate) fn name(&self) -> String {
         let plain = || self.run.replace(" --json", "").replace(" --quiet", "");
         self.name.clone().unwrap_or_else(|| format!("`{}`", plain()))
@@ -49,7 +49,7 @@ pub(crate) struct Figure {
     pub(crate) truth: Option<Truth>,
 }
 
-/// Value that an interval should contain.
+/// True value, which an interval should contain.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Truth {
@@ -72,7 +72,7 @@ impl Figure {
         format!("{value:.*}{}", self.digits, self.unit)
     }
 
-    /// Lower and upper limits, as far as given.
+    /// Lower and upper limits; `None` for one that is not given.
     pub(crate) fn range(&self) -> (Option<f64>, Option<f64>) {
         let around = self.wanted.zip(self.within);
         let low = self.low.or(around.map(|(wanted, within)| wanted - within));
@@ -80,7 +80,7 @@ impl Figure {
         (low, high)
     }
 
-    /// Whether the value and its requirement are in the range; `None` without a requirement.
+    /// Whether the value and the required value are within the limits; `None` without limits.
     pub(crate) fn holds(&self, value: f64) -> Option<bool> {
         let (low, high) = self.range();
         let is_in = |x: f64| low.is_none_or(|low| x >= low) && high.is_none_or(|high| x <= high);
@@ -94,7 +94,7 @@ mod tests {
     use super::List;
     use std::path::Path;
 
-    /// Lists next to result pages; other files there have no commands.
+    /// Checks the lists next to result pages; other files there contain no commands.
     #[test]
     fn the_lists_of_the_pages_can_be_read() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");

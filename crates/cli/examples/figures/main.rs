@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tabulates figures of records as Markdown for result pages: one run of each command or the median
-//! of several, next to the required values.
+//! Tabulates figures from records as Markdown for result pages: one run of each command or the
+//! median of several runs, next to the required values.
 //!
 //! ```text
 //! figures LIST.toml [--rounds N]
@@ -79,7 +79,7 @@ fn one_machine(json: &str) -> Result<String, String> {
     records.first().map(|record| machine(&record.provenance)).ok_or_else(|| "no record".to_owned())
 }
 
-/// Machine and program of a record, as a list.
+/// Machine and program from a record's provenance, as a list.
 fn machine(of: &Provenance) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     format!(
@@ -115,7 +115,7 @@ fn of_list(text: &str, rounds: Option<usize>) -> Result<String, String> {
     Ok(text)
 }
 
-/// The records that a command prints. Its exit status is ignored.
+/// Runs a command and returns the records that it prints. Its exit status is ignored.
 fn run(command: &Command) -> Result<Printed, String> {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &command.run]).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -128,7 +128,7 @@ fn run(command: &Command) -> Result<Printed, String> {
     }
 }
 
-/// Concatenated records; lines before the first are other output.
+/// Parses concatenated records; skips other output before the first one.
 fn records(text: &str) -> Result<Printed, String> {
     let start = if text.starts_with('{') { 0 } else { text.find("\n{").unwrap_or(text.len()) };
     let values = serde_json::Deserializer::from_str(&text[start..]);

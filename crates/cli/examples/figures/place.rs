@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Path of a figure within the records of a run.
+//! Path to a figure within the records of a run.
 //!
 //! ```text
 //! kpps                                      a figure by its name
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// Value at a path; the error explains a missing number.
+/// Returns the value at a path; the error explains a missing number.
 pub(crate) fn find(records: &[Record], place: &str) -> Result<Found, String> {
     if let Some((above, under)) = place.split_once(" over ") {
         let value = find(records, above)?.value / find(records, under)?.value;
@@ -55,7 +55,7 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
     match (value, part.split_once('=')) {
         (Value::Array(list), Some((key, wanted))) => {
             let wanted = wanted.replace('~', "/");
-            // A number is named as JSON writes it.
+            // A number is matched by its JSON form.
             let shown = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
             let is_wanted = |one: &&Value| one.get(key).map(shown).as_ref() == Some(&wanted);
             list.iter().find(is_wanted)

@@ -9,7 +9,7 @@ use linerate_report::markdown_table;
 
 const ABSENT: &str = "-";
 
-/// Values of a figure over the runs of its command.
+/// Values of a figure across the runs of its command.
 struct Row<'l> {
     command: &'l Command,
     figure: &'l Figure,
@@ -17,7 +17,8 @@ struct Row<'l> {
     values: Vec<f64>,
     /// Reason for the first missing value.
     reason: Option<String>,
-    /// Runs whose interval contains the truth, out of those with an interval and a truth.
+    /// Number of runs whose interval contains the true value, and number of runs with both an
+    /// interval and a true value.
     held: Option<(usize, usize)>,
 }
 
@@ -84,13 +85,13 @@ impl<'l> Row<'l> {
     }
 }
 
-/// A column: its heading, and its cell of a row.
+/// A column: its heading, and the function that returns its cell for a row.
 type Column = (String, Cell);
 
 type Cell = fn(&Row<'_>) -> String;
 
-/// One row per figure; below it the number that meet their requirement, and reasons for missing
-/// values.
+/// One row per figure; below the table, the number of figures that meet their requirement and the
+/// reasons for missing values.
 pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let rows: Vec<Row<'_>> = list
         .command
@@ -151,7 +152,7 @@ fn notes(rows: &[Row<'_>]) -> String {
     holds.into_iter().chain(absent).collect()
 }
 
-/// One row per run of each command.
+/// One row for each run of each command.
 pub(crate) fn each(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let figures = &list.command.first().ok_or("the list has no command")?.figure;
     let heads: Vec<String> = figures.iter().map(|figure| format!(">{}", figure.name())).collect();

@@ -11,7 +11,7 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{memory_size, parse_memory_size};
 
 const AFTER: &str = "\
-Chases pointers through more and more memory, in windows of 2 ms or less. Windows in which something
+Chases pointers through growing working sets, in windows of 2 ms or less. Windows in which something
 else ran are dropped, so a busy machine makes intervals wider, not wrong. Results that cannot be
 determined are omitted, with the reason.
 
@@ -43,7 +43,7 @@ pub(crate) struct MemoryArgs {
     /// Memory limit, e.g. 64M or 2G (default: as needed)
     #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub(crate) max: Option<u64>,
-    /// Measure on this CPU (default: the first one of `run`)
+    /// Measure on this CPU (default: the first one that `run` would use)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// Page size of the curves: base or huge (default: huge if available)
@@ -57,7 +57,7 @@ pub(crate) struct MemoryArgs {
     /// Do not store the record as this machine's profile
     #[arg(long)]
     pub(crate) no_store: bool,
-    /// Random seed for the orders of loads and sizes
+    /// Random seed for the order of loads and sizes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -91,6 +91,6 @@ fn pages(text: &str) -> Result<PageKind, String> {
     match text {
         "base" => Ok(PageKind::Base),
         "huge" => Ok(PageKind::Huge),
-        _ => Err("choose from base, huge".to_owned()),
+        _ => Err("expected base or huge".to_owned()),
     }
 }

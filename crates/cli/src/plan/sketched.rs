@@ -11,31 +11,31 @@ use linerate_plan::sketch::{Known, Sketch, sketch, text};
 use linerate_record::Record;
 use std::path::{Path, PathBuf};
 
-// What a record of another program does not say.
+// Information that another program's record lacks.
 #[derive(Debug, Args)]
 pub(super) struct Sketching {
-    /// Write the path of another program's record to this file
+    /// Write the path derived from another program's record to this file
     ///
     /// - is stdout.
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(super) out: Option<PathBuf>,
-    /// Line rate of another program, e.g. 10Gb/s
+    /// Line rate for another program, e.g. 10Gb/s
     ///
-    /// Finds the fewest CPUs that sustain it.
+    /// Finds the fewest CPUs that sustain this rate.
     #[arg(long, value_name = "RATE", value_parser = crate::budget::line, requires = "from")]
     line: Option<f64>,
-    /// Its frame size in bytes, FCS included (default: as measured, or 64)
+    /// The program's frame size in bytes, FCS included (default: as measured, or 64)
     #[arg(long, value_name = "BYTES", value_parser = crate::budget::frame, requires = "from")]
     frame: Option<u32>,
     /// State that stages keep: none, flow or global
     ///
-    /// Default: flow for stages seen on several threads, else global, which forbids replicas.
+    /// Default: flow for stages seen on several threads, otherwise global, which forbids replicas.
     #[arg(long, value_name = "STATE", value_parser = state, requires = "from")]
     state: Option<State>,
-    /// Packets it handled, if its record does not count them
+    /// Packets the program handled, if its record does not count them
     #[arg(long, value_name = "N", value_parser = crate::import::packets, requires = "from")]
     packets: Option<f64>,
-    /// Its tick rate in GHz, if its record does not have it
+    /// The program's tick rate in GHz, if its record does not have it
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock, requires = "from")]
     clock: Option<f64>,
 }
@@ -45,7 +45,7 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 impl Sketching {
-    /// Rejects options without effect: with a path file, or with a record of `run` or `tune`.
+    /// Rejects options that have no effect with a path file, or with a record from `run` or `tune`.
     pub(super) fn refuse(&self, is_run: bool) -> Result<(), Failure> {
         let of_path = [
             ("--out", self.out.is_some()),
@@ -57,7 +57,7 @@ impl Sketching {
         let of_record = of_record.into_iter().filter(|_| is_run);
         match of_path.into_iter().chain(of_record).find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(Failure::new(format!(
-                "{option} is for records of other programs (regions, import, why) only; a \
+                "{option} applies only to records of other programs (regions, import, why); a \
                  PATH.toml already sets it"
             ))),
             None => Ok(()),
@@ -72,7 +72,7 @@ impl Sketching {
             .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
     }
 
-    /// That path as parsed from its generated file, and the file.
+    /// The generated path file, and the path parsed from it.
     pub(super) fn described(
         &self,
         drawn: &Sketch,
@@ -87,7 +87,7 @@ impl Sketching {
     }
 }
 
-/// The path in a file, with its costs replaced by those in the record.
+/// The path in a file, with its costs replaced by those from the record.
 pub(super) fn recosted(
     mut described: Described,
     drawn: &Sketch,

@@ -28,8 +28,8 @@ Caches of --tier sim: os (sizes reported by the system), profile (sizes measured
 memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, ultrasparc_t1, ultrasparc_t2, or
 size/ways/line for each cache: i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
-With more events than counters, sets of events get time slices in random order. Counts are then
-scaled to the whole time and printed in [brackets], with their error.
+With more events than counters, event sets get time slices in random order. Counts are then scaled
+to the total time and printed in [brackets], with their error.
 
   linerate stat -- ./router -n 1000000
   linerate stat -m cache,branch --per 1000000 -- ./router -n 1000000
@@ -41,7 +41,7 @@ scaled to the whole time and printed in [brackets], with their error.
 --baseline judges each cost (an event, the time) that both records have on the same tier, with an
 interval (--repeat 6 or more) or simulated with the same caches. The report says which costs were
 judged. The environment is on the stack of a program, so its size changes some counts: make both
-records under env -i. Both records contain that size, and the report says if they differ.
+records under env -i. Each record has that size, and the report says if the sizes differ.
 
 The command keeps stdin, stdout and stderr. The result goes to stderr when it exits, so that stdout
 belongs to the command; -o FILE writes the result to a file, -o - to stdout. With --pid, --cpu and
@@ -68,7 +68,7 @@ pub(crate) struct StatArgs {
     /// The command to count and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
-    /// Count this process, and those it starts from now on
+    /// Count this process and those it starts from now on
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
     /// Count everything on these CPUs, e.g. 0,2-3
@@ -100,8 +100,8 @@ pub(crate) struct StatArgs {
     pub(crate) tier: Option<Tier>,
     /// Caches to simulate with --tier sim
     ///
-    /// Default: those of the baseline, else as measured here, else as stated by the system. Names
-    /// are below.
+    /// Default: those of the baseline, else as measured here, else as reported by the system. Names
+    /// are listed below.
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
     /// Also print counts per event, or per N units of work
@@ -147,7 +147,7 @@ pub(crate) struct StatArgs {
     pub(crate) explain: bool,
     /// Write the result to this file; - is stdout
     ///
-    /// Default: stderr after a command, else stdout.
+    /// Default: stderr with a command, otherwise stdout.
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
@@ -158,17 +158,17 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// A share given in percent: 0.001 is 0.1 %.
+/// Parses a share given in percent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
 impl StatArgs {
-    /// Destination of the result: stdout belongs to the command, if there is one.
+    /// Destination of the result: if there is a command, stdout belongs to it.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// The file of the result, if it goes to one.
+    /// Result file, if the result goes to a file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }
@@ -189,7 +189,7 @@ fn tier(text: &str) -> Result<Tier, String> {
         "user" => Ok(Tier::User),
         "sw" => Ok(Tier::Sw),
         "sim" => Ok(Tier::Sim),
-        _ => Err("choose from hw, user, sw, sim".to_owned()),
+        _ => Err("expected hw, user, sw or sim".to_owned()),
     }
 }
 
@@ -212,7 +212,7 @@ fn time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_millis(1), 365 * DAY)
 }
 
-/// Shorter slices would be spent on switching sets, longer ones on waiting for the next.
+/// Shorter slices would mostly be spent switching event sets; longer ones would delay the next set.
 fn slice(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_micros(500), Duration::from_secs(1))
 }

@@ -55,7 +55,7 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
                 let (age, file) = (stored.age(), stored.file.display());
                 emit::say(&format!(
                     "linerate: simulating the caches measured {age} ago ({file}); for those the \
-                     system states: --caches os\n"
+                     system reports: --caches os\n"
                 ));
             }
             Some(geometry)
@@ -63,7 +63,7 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
         Ok(_) => None,
         Err(reason) => {
             if !quiet {
-                emit::say(&format!("warning:    caches as the system states them: {reason}\n"));
+                emit::say(&format!("warning:    caches as reported by the system: {reason}\n"));
             }
             None
         }

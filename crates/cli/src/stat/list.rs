@@ -64,7 +64,7 @@ const INDENT: usize = 4;
 fn as_text(catalog: &Catalog, style: &Style) -> String {
     let whose = match catalog.is_known_processor() {
         true => "table of this processor",
-        false => "no table for this processor: generic events of the kernel",
+        false => "no table for this processor: the kernel's generic events",
     };
     let head = format!("Hardware events ({}): {whose}", catalog.table());
     let mut text = paragraph(&head, 0, style);

@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Users can watch their own processes. Root sees more: which threads preempted the program, samples of
-the kernel, drop reasons of packets. Nothing is changed on the system, and the program is neither
+Users can watch their own processes. Root sees more: which threads preempted the program, kernel
+samples and packet drop reasons. Nothing is changed on the system, and the program is neither
 stopped nor attached to. --details lists what could not be read, with the command that changes it.
-docs/commands/why.md lists the causes that are found, their thresholds and their limits.
-Examples:
+docs/commands/why.md lists the causes it can find, with their thresholds and limits. Examples:
 
   linerate why --demo
   linerate why $(pidof dpdk-testpmd)
@@ -25,9 +24,9 @@ Examples:
   linerate why --iface eth0 --json | jq -r .summary.finding
   linerate why --name unbound --every 60s --json >> why.ndjson
 
-Standard output belongs to the command, if one is given: the report goes to stderr, or to the file
-of -o. The command gets SIGTERM when the window ends. A bundle contains addresses and process
-names, but no packets, no environment, and command lines only with --with-command-line.
+If a command is given, standard output belongs to it: the report goes to stderr, or to the -o file.
+The command gets SIGTERM when the window ends. A bundle contains addresses and process names, but no
+packets, no environment, and command lines only with --with-command-line.
 
 Exit status: 0 with a finding, 1 if the finding of --demo is wrong, 2 if there is nothing to
 watch.";
@@ -45,21 +44,21 @@ pub(crate) struct WhyArgs {
     /// Watch these processes and their descendants
     #[arg(value_name = "PID", value_parser = pid)]
     pub(super) pids: Vec<u32>,
-    /// Start this command, watch it, and end it with the window
+    /// Start this command, watch it, and end it after the window
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
-    /// Watch the processes of this name
+    /// Watch the processes with this name
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Watch an interface and the CPUs that receive for it
+    /// Watch an interface and the CPUs that handle its receive traffic
     #[arg(long = "iface", value_name = "IF")]
     pub(super) interface: Option<String>,
-    /// Explain a demo that loses packets; no root needed
+    /// Explain a demo that drops packets; no root needed
     ///
-    /// It runs in its own namespaces and loses packets for a known reason.
+    /// It runs in its own namespaces and drops packets for a known reason.
     #[arg(long, conflicts_with = "every")]
     pub(super) demo: bool,
-    // What the children of a demo do.
+    // Role of a child process of the demo.
     #[arg(long, hide = true, value_enum, value_name = "PART")]
     pub(super) demo_part: Option<Part>,
     /// Watch this long, e.g. 500ms or 10s (default: 5s)
@@ -67,18 +66,18 @@ pub(crate) struct WhyArgs {
     pub(super) time: Option<f64>,
     /// Line rate to reach, e.g. 10Gb/s
     ///
-    /// Gains are capped at it, and reaching it is not a finding.
+    /// Gains are capped at this rate, and reaching it is not a finding.
     #[arg(long, value_name = "RATE", value_parser = line)]
     pub(super) line: Option<f64>,
     /// Write one JSON file to attach to a bug report
     ///
-    /// It holds the record, and that of `linerate doctor`.
+    /// Contains the record and that of `linerate doctor`.
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     pub(super) bundle: Option<PathBuf>,
-    /// Include command lines, which may hold secrets
+    /// Include command lines, which may contain secrets
     #[arg(long, requires = "bundle")]
     pub(super) with_command_line: bool,
-    /// Repeat with this period until interrupted
+    /// Repeat at this interval until interrupted
     ///
     /// Prints a line per window, or with --json a record per line.
     #[arg(
@@ -88,28 +87,28 @@ pub(crate) struct WhyArgs {
     pub(super) every: Option<f64>,
     /// Write the result to this file; - is stdout
     ///
-    /// Default: stderr after a command, else stdout.
+    /// Default: stderr with a command, otherwise stdout.
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(super) to: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: Output,
 }
 
-/// Long enough for 50 quota periods, short enough to wait for.
+/// Default window in seconds: long enough for 50 quota periods, short enough to wait for.
 const WINDOW_S: f64 = 5.0;
 
 impl WhyArgs {
-    /// Length of a window.
+    /// Duration of a window.
     pub(super) fn window(&self) -> Duration {
         Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S))
     }
 
-    /// Destination of the result: stdout belongs to the command, if there is one.
+    /// Destination of the result: if there is a command, stdout belongs to it.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// The file of the result, if it goes to one.
+    /// Result file, if the result goes to a file.
     pub(super) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }

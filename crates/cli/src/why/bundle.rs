@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One file to attach to a bug report: the record of `why`, and that of `doctor`.
+//! One file to attach to a bug report, with the records of `why` and `doctor`.
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Placeholder for an omitted command line.
-const LEFT_OUT: &str = "linerate why (command line left out)";
+const LEFT_OUT: &str = "linerate why (command line omitted)";
 
 /// The bundle as JSON.
 pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String, Failure> {
@@ -36,7 +36,7 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
     Ok(format!("{bundle:#}\n"))
 }
 
-/// Command lines of the watched processes that still run, by process ID.
+/// Command lines of those watched processes that are still running, by process ID.
 fn command_lines(record: &Record) -> Value {
     let Body::Why(report) = &record.body else { return Value::Null };
     let one = |pid: &u32| {

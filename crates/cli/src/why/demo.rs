@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate why --demo`: a program that loses packets for a known reason, explained as any other.
+//! `linerate why --demo`: a program that loses packets for a known reason, explained like any
+//! other.
 //!
-//! Two children of this program play the scene, in user and network namespaces of their own, which
-//! takes no root and changes nothing outside of them:
+//! Two child processes run the demo in their own user and network namespaces, which requires no
+//! root and changes nothing outside them:
 //!
 //! ```text
 //! this program --starts--> sender: enters a user and a network namespace, starts
@@ -13,7 +14,7 @@
 //!              <--counts-- what both counted themselves: the truth
 //! ```
 //!
-//! Each child ends when its standard input does, or after its own time limit.
+//! Each child exits when its standard input is closed, or after its own time limit.
 
 mod parts;
 mod scene;
@@ -42,21 +43,21 @@ const PER_SECOND: f64 = 20_000.0;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Receive buffer requested by the receiver: the kernel grants twice as much, enough for some 85
-/// short datagrams of 768 bytes each including overhead, while 200 arrive in a pause.
+/// short datagrams of 768 bytes each including overhead, whereas 200 arrive during a pause.
 const BUFFER_BYTES: u32 = 32 << 10;
 
-/// Loss shares that differ by less are considered equal: the observation window is inside the
-/// counting window.
+/// Loss shares that differ by less than this are considered equal: the observation window lies
+/// within the counting window.
 const TOLERANCE: f64 = 0.05;
 
-/// As [`TOLERANCE`], on a machine without idle CPUs: the loss changes from moment to moment there,
-/// and counters that are read one after the other are further apart.
+/// Like [`TOLERANCE`], for a machine without idle CPUs: the loss changes from moment to moment
+/// there, and counters that are read one after another are further apart in time.
 const TOLERANCE_BUSY: f64 = 0.15;
 
-/// Idle share of the CPUs below which a machine counts as busy.
+/// Share of idle CPU time below which a machine counts as busy.
 const BUSY: f64 = 0.1;
 
-/// A part of the scene, played by a child of this program.
+/// Role of a child process in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Sender,
@@ -64,7 +65,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Its name on the command line.
+    /// Name of the role on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -73,7 +74,7 @@ impl Part {
     }
 }
 
-/// Runs the demo, explains it, and compares the answer with the truth. The answer is `No` if they
+/// Runs the demo, explains it, and compares the diagnosis with the truth. Returns `No` if they
 /// disagree.
 pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
     let scene = Scene::start(args.window())?;
@@ -82,7 +83,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let shown = show(args, &record)?;
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
-    // The record alone is what a script reads.
+    // A script reads only the record.
     if args.output.json() {
         emit::say(&text);
     } else {
@@ -91,7 +92,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     Ok(if agrees { shown } else { Answer::No })
 }
 
-/// Whether the answer matches the truth, and the sentence comparing both.
+/// Whether the diagnosis matches the truth, and a sentence comparing the two.
 fn compare(record: &Record, truth: Truth) -> (bool, String) {
     let share = truth.lost_share();
     let happened = format!(
@@ -111,25 +112,25 @@ fn compare(record: &Record, truth: Truth) -> (bool, String) {
     let found = found.map_or("an unknown share".to_owned(), |f| format!("{:.1} %", 100.0 * f));
     let said = format!("{}, {found} lost", cause.name());
     match (cause == Cause::SocketBuffer && is_near, is_busy) {
-        (true, _) => (true, format!("{happened}. The answer agrees: {said}.")),
+        (true, _) => (true, format!("{happened}. The diagnosis agrees: {said}.")),
         (false, true) => (
             false,
             format!(
-                "{happened}. The answer does not agree: {said}. The CPUs of this machine were \
+                "{happened}. The diagnosis does not agree: {said}. The CPUs of this machine were \
                  busy with other work; repeat the demo while they are idle."
             ),
         ),
         (false, false) => (
             false,
             format!(
-                "{happened}. The answer does not agree: {said}. Please report it, with the file \
+                "{happened}. The diagnosis does not agree: {said}. Please report it, with the file \
                  that --bundle writes."
             ),
         ),
     }
 }
 
-/// Idle share of all CPUs, if they could be read.
+/// Share of idle time over all CPUs, if it could be read.
 fn idle_share(report: &WhyReport) -> Option<f64> {
     let cpus = &report.observation.cpus;
     let idle: f64 = cpus.iter().map(|cpu| cpu.idle).sum();

@@ -4,7 +4,7 @@
 use crate::rig::{Folder, command, edge};
 use linerate_record::fixtures;
 
-/// Stdout of the program, without `LINERATE_DETAILS` and with these variables.
+/// Stdout of the program, run without `LINERATE_DETAILS` and with these environment variables.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command(arguments);
     command.env_remove("LINERATE_DETAILS").envs(variables.iter().copied());

@@ -4,7 +4,7 @@
 use crate::rig::{EDGE_TIME, Folder, a_processor, edge, pcap, refused, split_path, udp};
 use std::fs;
 
-/// Line and column, from 1, of a text that occurs once in another.
+/// Line and column, counted from 1, of a text that occurs once in another.
 fn place(text: &str, part: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "{part}");
     let before = text.split(part).next().unwrap_or_default();
@@ -16,7 +16,8 @@ fn place(text: &str, part: &str) -> String {
 fn reports_errors_with_position_and_suggestion() {
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
-        // Changed from, to; what the place points to; what is said.
+        // Original text, its replacement; the text that the error location points to; the expected
+        // message.
         ("burst = 32", "brust = 32", "brust", &["unknown key 'brust' in [run]", "'burst'"]),
         ("\"verify\"\n", "\"verfy\"\n", "\"verfy\"", &["'kind' cannot be 'verfy'", "'verify'"]),
         ("mtu = 1600", "mut = 1600", "mut", &["unknown key 'mut'", "'mtu'"]),
@@ -63,7 +64,7 @@ fn a_path_that_cannot_be_read_is_refused() {
     }
 }
 
-/// A pcap file with this link type.
+/// pcap file with this link type.
 fn of_link_type(link_type: u8) -> Vec<u8> {
     let mut file = pcap([&udp(1)[..]]);
     file[20] = link_type;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resource limits: infinite files, memory, file sizes, threads. Failures are reported in a
-//! sentence and leave nothing behind.
+//! sentence and leave no files behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
-/// Runs the program in a shell, after a shell command that sets a limit.
+/// Runs the program from a shell, after a shell command that sets a limit.
 fn limited(limit: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Done {
     let _share = a_share_of_the_processors();
     let program = env!("CARGO_BIN_EXE_linerate");
@@ -173,7 +173,7 @@ fn no_escape_sequence_of_a_name_reaches_the_terminal() {
     assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
     let done = linerate(&["stat", "--tier", "sw", "-o", "-", "--", "true", "\u{1b}[2J"]);
     assert!(done.status == Some(0) && !done.stdout.contains('\u{1b}'), "{done:?}");
-    // JSON stays what it was.
+    // JSON keeps the original characters.
     let json = linerate(&["stat", "--json", "-o", "-", "--", "true", "\u{7f}\u{1b}"]).stdout;
     assert!(crate::rig::record(&json).provenance.command.contains("\u{7f}\u{1b}"), "{json}");
     let blank = folder.write("r e.json", stored);

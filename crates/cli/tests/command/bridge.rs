@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From regions of a user's own program to a plan for it, without hand-written TOML.
+//! From the regions of a user's own program to a plan for that program, without hand-written TOML.
 
 use crate::rig::{Done, Folder, answered, linerate, record, refused};
 use linerate_record::plan::PlanReport;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The most recently built static library of regions: cargo may keep older ones.
+/// The most recently built static regions library: cargo may keep older ones.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
     let folder = test.parent().expect("it is in a folder");
@@ -79,7 +79,7 @@ fn library() -> PathBuf {
     files.max_by_key(built).expect("the library was built for this test")
 }
 
-/// The record that the program writes about its regions; `None` without a C compiler.
+/// Record that the program writes about its regions; `None` without a C compiler.
 fn regions(folder: &Folder, arguments: &[&str]) -> Option<String> {
     let source = folder.write("program.c", PROGRAM);
     let program = folder.file("program");
@@ -128,7 +128,8 @@ fn a_program_measured_by_regions_is_planned_without_a_line_of_toml() {
     let line = plan.line_rate_kpps.expect("a line was given");
     assert!((line - 1e7 / ((256.0 + 20.0) * 8.0)).abs() < 1.0, "{line}");
     assert!(hold.predicted_kpps.high.is_some_and(|high| high <= line * 1.000_001), "{hold:?}");
-    // The file is the same path, to be edited and planned again, with the record or without.
+    // The file describes the same path, which can be edited and planned again with or without the
+    // record.
     let again = plan_of(&answered(0, &["plan", &out, "--workers", "4", "--json"]));
     assert_eq!((again.mapping.clone(), again.line_rate_kpps), (plan.mapping, plan.line_rate_kpps));
     let text = std::fs::read_to_string(&out).expect("it was written");
@@ -197,7 +198,7 @@ fn an_import_of_vpp_is_planned_and_its_full_vectors_are_an_answer() {
     let plan = plan_of(&answered(0, &known));
     assert_eq!(plan.mapping, "dpdk-input+ip4-lookup+eth0-tx");
     assert_eq!(plan.bottleneck.stage.as_deref(), Some("ip4-lookup"));
-    // 40 + 125 ticks, and 50 of nearly all, at 2.5 GHz.
+    // 40 + 125 ticks, and 50 ticks for nearly all packets, at 2.5 GHz.
     let ns = plan.workers[0].ns_per_packet.as_number().expect("a time");
     assert!((ns - (165.0 + 50.0 * 0.9984) / 2.5).abs() < 0.1, "{ns}");
     let text = answered(0, &["explain", &imported, "--ask", "bottleneck"]);

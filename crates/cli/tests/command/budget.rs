@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate budget`: the figures of the Netra document, its record, and bad input.
+//! `linerate budget`: figures from the Netra document, the command's record, and bad input.
 
 use crate::rig::{Folder, linerate};
 use linerate_record::{Body, Record};
@@ -59,9 +59,9 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
     assert_eq!(json["summary"]["instructions_per_packet"], Value::Null);
     let done = linerate(&["budget", "--clock", "3"]);
     assert!(done.stdout.contains("give --ipc"), "{}", done.stdout);
-    assert!(done.stdout.contains("(clock as given; "), "{}", done.stdout);
+    assert!(done.stdout.contains("(clock from --clock; "), "{}", done.stdout);
     let done = linerate(&["budget", "--clock", "3", "--machine", "t1"]);
-    assert!(done.stdout.contains("; the clock as given)"), "{}", done.stdout);
+    assert!(done.stdout.contains("; the clock from --clock)"), "{}", done.stdout);
     let done = linerate(&["budget"]);
     if done.status == Some(2) && done.stderr.contains("the core clock is unknown") {
         println!("SKIP: {}", done.stderr);
@@ -100,7 +100,7 @@ fn a_run_is_held_against_the_line() {
     assert!(done.stderr.contains("--from"), "{}", done.stderr);
 }
 
-/// Figures 10-3 and 10-5: limits of forwarding over frame sizes.
+/// Figures 10-3 and 10-5: forwarding limits by frame size.
 #[test]
 fn the_roofline_is_drawn_where_limits_are_known() {
     let folder = Folder::new();

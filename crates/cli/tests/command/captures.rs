@@ -9,7 +9,7 @@ use crate::rig::{
 use crate::rig::{EDGE_PACKETS, udp};
 use linerate_record::run::CutSegments;
 
-/// A path that replays `capture` once with these source keys and writes its output.
+/// Path that replays `capture` once with these source keys and writes its output to `out`.
 fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     format!(
         "[source]\nkind = \"capture\"\nfile = {capture:?}\n{keys}\n[[stage]]\nkind = \"parse\"\n\
@@ -17,7 +17,7 @@ fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     )
 }
 
-/// TCP with timestamps and `payload` bytes, with checksum offload.
+/// TCP frame with timestamps and `payload` bytes of payload, as captured with checksum offload.
 fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     let total = (20 + 32 + payload) as u16;
     let mut frame = vec![2; 12];
@@ -58,7 +58,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     if is_installed() {
         let judgement = judge(&out);
         assert_eq!((judgement.frames, judgement.malformed), (12, 0), "{judgement:?}");
-        // The headers of the acknowledgement are as they were captured, without their checksums.
+        // The headers of the acknowledgement are as captured, without valid checksums.
         assert_eq!((judgement.bad, &judgement.good[1..3]), (1, &[11, 11][..]), "{judgement:?}");
     }
 
@@ -79,7 +79,8 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     answered(0, &["run", &file]);
 }
 
-/// As a sender leaves a TCP segment to its interface: the checksum is that of the pseudo-header.
+/// A TCP segment as the sender's stack passes it to the interface: the checksum covers only the
+/// pseudo-header.
 fn unfinished(mut frame: Vec<u8>) -> Vec<u8> {
     let transport_bytes = frame.len() as u32 - 34;
     let addresses = frame[26..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
@@ -103,7 +104,7 @@ fn checksums_left_to_the_interface_are_computed() {
     assert!(checked.contains("checksums of 2 frames completed"), "{checked}");
     if is_installed() {
         let judgement = judge(&out);
-        // Of the three TCP segments the one with a wrong checksum keeps it.
+        // Of the three TCP segments, the one with a wrong checksum keeps it.
         let tcp = judgement.good[2];
         assert_eq!((judgement.frames, judgement.malformed, tcp), (4, 0, 2), "{judgement:?}");
     }
@@ -136,7 +137,7 @@ fn frames_cut_by_a_snap_length_are_refused_or_padded() {
 fn reports_the_offset_of_damage_and_the_unread_rest() {
     let folder = Folder::new();
     let mut file = std::fs::read(EDGE_CAPTURE).expect("the example's capture");
-    // The length of the twelfth block.
+    // Corrupt the length of the thirteenth block.
     let mut at = 0;
     for _ in 0..12 {
         at += u32::from_le_bytes(file[at + 4..at + 8].try_into().expect("4 bytes")) as usize;

@@ -5,7 +5,7 @@ use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
 use crate::rig::{edge, pcap, report, udp, workers};
 use std::process::{Command, Stdio};
 
-/// Fields of each frame from tshark: malformed or not, then the state of each checksum.
+/// Fields that tshark prints per frame: malformed or not, then the status of each checksum.
 const FIELDS: [&str; 6] = [
     "_ws.malformed",
     "ip.checksum.status",
@@ -22,7 +22,7 @@ const GOOD: &str = "1";
 pub(crate) struct Judgement {
     pub(crate) frames: u64,
     pub(crate) malformed: u64,
-    /// Frames with a wrong checksum, and right checksums by field.
+    /// Frames with a wrong checksum, and the number of correct checksums by field.
     pub(crate) bad: u64,
     pub(crate) good: [u64; FIELDS.len()],
 }
@@ -76,7 +76,7 @@ fn the_dissector_detects_faults() {
     assert_eq!(judge(&file), Judgement { frames: 3, malformed: 1, bad: 1, good });
 }
 
-/// Writes the output of the edge router with the first `stages` of its stages, and dissects it.
+/// Writes the output of the edge router without the stages in `left_out`, and dissects it.
 fn assert_nothing_is_wrong(left_out: &[&str]) {
     if !is_installed() {
         return;

@@ -22,7 +22,7 @@ fn the_record_obeys_the_schema_and_holds_the_figures_by_name() {
     assert_eq!(json["kind"], "doctor");
     let names: Vec<&String> = json["summary"].as_object().expect("an object").keys().collect();
     assert_eq!(names[..3], ["advice", "best_tier", "counters_at_once"]);
-    // On ARM there are registers, too.
+    // ARM also has entries for registers.
     let tiers = names[3..].iter().filter(|name| !name.ends_with("_registers"));
     let tiers: Vec<&str> = tiers.map(|name| name.as_str()).collect();
     assert_eq!(tiers, ["tier_hw", "tier_model", "tier_sim", "tier_sw", "tier_user"]);
@@ -92,7 +92,8 @@ fn the_record_is_written_only_to_the_requested_path() {
     assert!(refused(&["doctor", "surplus"]).contains("surplus"));
 }
 
-/// Without a PATH, Valgrind is not found: the simulator is unavailable, the rest is unchanged.
+/// Without a PATH, Valgrind is not found: the simulator is unavailable and everything else
+/// unchanged.
 #[test]
 fn reports_missing_valgrind() {
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
@@ -105,7 +106,7 @@ fn reports_missing_valgrind() {
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     let fix = valgrind.fix.as_deref();
-    // Without a PATH there is nothing to install it with either.
+    // Without a PATH, no package manager is found to install it, either.
     assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reference of path files compared with the actual stages.
+//! The path file reference, compared with the actual stages.
 
 use crate::rig::answered;
 use linerate_path::check::read;
@@ -9,7 +9,7 @@ use linerate_stages::{KINDS, specs};
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// Fenced blocks of the reference in a language.
+/// The reference's fenced code blocks in a language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();

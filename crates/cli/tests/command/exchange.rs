@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate import`, `export` and `explain`: the Netra document's dump, round trips through other
-//! formats, answers.
+//! formats, and answers.
 
 use crate::rig::{Folder, linerate};
 use crate::validator::Validator;
@@ -51,7 +51,7 @@ fn the_dump_of_the_document_has_its_figures() {
         assert!((found - wanted).abs() <= tolerance, "{name}: {found} against {wanted}");
     }
     assert_eq!((&strand["bound"], &summary["faults"]), (&"memory".into(), &0.into()));
-    // The same by name, as of every record.
+    // The same values by name, as in every record.
     for name in ["kpps", "ticks_per_packet", "instructions_per_packet", "cpi", "dc_pti"] {
         assert_eq!(summary[format!("cpu_4_{name}")], strand[name], "{name}");
     }
@@ -60,13 +60,13 @@ fn the_dump_of_the_document_has_its_figures() {
     let assumed = linerate(&["import", SAMPLE]);
     assert!(assumed.stdout.contains("assumed"), "{assumed:?}");
     assert!(!linerate(&["import", SAMPLE, "--machine", "t1"]).stdout.contains("assumed"));
-    // The document does not give the codes of the T2.
+    // The document does not give the T2's event codes.
     let summary = import(SAMPLE, &["--machine", "t2"]);
     assert_eq!(summary["strands"][0]["cpi"], Value::Null);
     assert!(number(&summary["strands"][0], "kpps") > 360.0, "at 1.4 GHz");
 }
 
-/// The codes are of an unknown processor, so those of the T1 are not assumed.
+/// The event codes are those of an unknown processor, so the T1's are not assumed.
 #[test]
 fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     let folder = Folder::new();
@@ -216,7 +216,7 @@ fn perf_and_vpp_are_recognised() {
     let done = linerate(&ask);
     assert!(done.status == Some(2) && done.stdout.contains("--clock"), "{done:?}");
     import(&file, &["--clock", "0.1", "--record", &record]);
-    // 25 ticks at 0.1 GHz are 250 ns, where 67.2 ns lie between packets.
+    // 25 ticks at 0.1 GHz are 250 ns; packets arrive every 67.2 ns.
     let done = linerate(&ask);
     assert!(done.status == Some(0) && done.stdout.contains("4 workers"), "{done:?}");
 }

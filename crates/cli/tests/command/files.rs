@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that commands read and write: none is lost if it is named twice or cannot be written.
+//! Files that commands read and write: no data is lost if a file is named twice or cannot be
+//! written.
 
 use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
 use linerate_record::Record;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A path of one stage on a copy of the edge capture.
+/// Directory with a one-stage path that replays a copy of the edge capture.
 fn folder() -> Folder {
     let folder = Folder::new();
     fs::copy(EDGE_CAPTURE, folder.file("in.pcapng")).expect("it can be copied");

@@ -31,18 +31,18 @@ fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// CPU time of all threads of the program so far: utime and stime of proc(5), in ticks of 10 ms on
-/// every machine.
+/// CPU time of all the program's threads so far in milliseconds: utime and stime from proc(5),
+/// whose ticks are 10 ms on every machine.
 fn cpu_ms(child: &Child) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-    // The name of the program is in parentheses and may hold anything.
+    // The program's name is in parentheses and may contain any character.
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split(' ').collect();
     let ticks = |field: usize| fields.get(field).and_then(|ticks| ticks.parse().ok()).unwrap_or(0);
     (ticks(12) + ticks(13)) * 10
 }
 
-/// Starts a command, interrupts it after `work_ms` of CPU time, which other programs cannot affect,
-/// and waits for its exit. The requested work takes several times as long.
+/// Starts a command, interrupts it after `work_ms` of CPU time (unaffected by other programs), and
+/// waits for its exit. The requested work takes several times as long.
 fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     let _share = a_share_of_the_processors();
     let mut command = command(arguments);
@@ -61,7 +61,7 @@ fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     while start.elapsed() < PATIENCE && child.try_wait().is_ok_and(|status| status.is_none()) {
         sleep(Duration::from_millis(10));
     }
-    // Without effect on one that has ended; one that goes on then has no status.
+    // Has no effect on an exited process; one that is still running then has no exit status.
     child.kill().expect("a child can be ended");
     let status = child.wait().expect("a child can be waited for").code();
     let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("it read"));

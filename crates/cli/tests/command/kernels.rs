@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate kernels`: contents of its record, rejected options, lists. No test asserts a time;
-//! those of ratios hold by construction.
+//! assertions on ratios hold by construction.
 
 use crate::rig::{Folder, a_share_of_the_processors, answered, command, linerate, record, refused};
 use linerate_record::kernels::{Kernel, KernelsReport, Role, Row, State};
 use linerate_record::{Body, Record};
 use serde_json::Value;
 
-/// Fields of every row, `null` where they have no meaning.
+/// Fields present in every row, `null` where not applicable.
 const ROW_FIELDS: [&str; 9] = [
     "kernel",
     "variant",
@@ -85,7 +85,7 @@ fn a_quick_run_has_all_values_for_scripts() {
         for name in supported.map(|v| v.name.as_str()).chain(["selected", "dispatch"]) {
             assert!(rows().any(|row| row.variant == name), "{kernel} {name}");
         }
-        // The fastest bound is its own bound: in each round its time over its time is 1.
+        // The fastest bound is its own bound: the ratio of its time to itself is 1 in each round.
         let itself = rows().filter(|row| row.bound.as_deref() == Some(&row.variant));
         assert!(itself.clone().count() > 0, "{kernel}");
         for row in itself {
@@ -129,7 +129,7 @@ fn measures_exactly_the_requested_cases() {
         assert!(row.variant == "portable" || row.role == Role::Bound, "{row:?}");
     }
     assert!(report.cold.is_none());
-    // What was not measured is absent with a reason.
+    // Figures that were not measured have no value, but a reason.
     let figure = &json["figures"]["checksum_1460_of_load"];
     assert!(figure["value"].is_null() && figure["reason"].is_string(), "{figure}");
 }
@@ -182,7 +182,7 @@ fn the_list_has_every_variant_and_every_peer() {
         assert!(text.contains(name), "{name}: {text}");
     }
     assert!(text.contains("selected for"), "{text}");
-    // There are always some for other architectures, all on one line.
+    // There are always some variants for other architectures, all on one line.
     let absent = text.lines().find(|line| line.starts_with("not in this build: "));
     let foreign = if cfg!(target_arch = "aarch64") { "sse2" } else { "adcs" };
     assert!(absent.is_some_and(|line| line.contains(foreign)), "{text}");

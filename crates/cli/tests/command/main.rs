@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole program, started as users start it: output, exit status, files. Workers share CPUs in
-//! tests with several, so that every test runs on any machine; no test asserts a time.
+//! The whole program, started as users start it: output, exit status, files. In tests with several
+//! workers, the workers share CPUs, so that every test runs on any machine; no test asserts a time.
 #![forbid(unsafe_code)]
 
 mod appearance;

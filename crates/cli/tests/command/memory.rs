@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Little memory, little time, no profile.
+/// Options for little memory, a short run and no stored profile.
 const SMALL: [&str; 5] = ["memory", "--quick", "--max", "8M", "--no-store"];
 
 fn report(record: &Record) -> &MemoryReport {
@@ -127,7 +127,7 @@ fn requests_are_limited_to_the_machine() {
     assert!(!conditions.max_reason.is_empty(), "{conditions:?}");
 }
 
-/// Runs the program through another one that restricts it.
+/// Runs `linerate` through another program that restricts it.
 fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::process::Output {
     let memory = command(of_memory);
     let envs = memory.get_envs().filter_map(|(name, value)| Some((name, value?)));
@@ -168,8 +168,8 @@ fn one_processor_is_enough() {
     assert!(report.loaded.iter().all(|row| row.threads == 0), "{:?}", report.loaded);
 }
 
-/// Small pages are used on request; huge ones if the system grants them, otherwise the report
-/// explains.
+/// Small pages are used on request; huge pages if the system grants them, otherwise the report
+/// explains why not.
 #[test]
 fn requested_pages_are_used_or_refused_with_a_reason() {
     let of =
@@ -198,7 +198,7 @@ fn people_get_a_report_and_a_plot() {
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
 }
 
-/// Tables of memory are not split, so fewer than 80 columns count as 80.
+/// The tables of `linerate memory` are not split, so widths below 80 columns count as 80.
 #[test]
 fn lines_have_the_requested_width_for_memory() {
     for (columns, wanted) in [("60", 80), ("90", 90)] {
@@ -223,7 +223,7 @@ impl Home {
         Done { status: output.status.code(), stdout, stderr }
     }
 
-    /// The profile, if there is one.
+    /// File of the stored profile, if there is one.
     fn profile(&self) -> Option<std::path::PathBuf> {
         let files = std::fs::read_dir(self.0.file("state/linerate")).ok()?;
         let files: Vec<_> = files.map(|entry| entry.expect("a file").path()).collect();
@@ -239,14 +239,14 @@ impl Home {
         place.expect("there is none yet").0.to_owned()
     }
 
-    /// Observation of `doctor` about the profile.
+    /// What `doctor` reports about the profile.
     fn reported(&self) -> Observation {
         let record = record(&self.run(&["doctor", "--json"]).stdout);
         let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
         report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
     }
 
-    /// A modified profile of this machine, suitable or not.
+    /// A home with a modified profile of this machine, suitable or not.
     fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
         let home = Self(Folder::new());
         let mut profile = record(small());
@@ -278,7 +278,7 @@ fn a_profile_is_kept_unless_it_is_none() {
     );
     let done = home.run(&["memory", "--quick"]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    // On a busy machine it may be none, and says why.
+    // On a busy machine there may be no profile; the command then says why.
     match home.profile() {
         Some(file) => {
             let said = format!("note:       stored as this machine's profile: {}", file.display());
@@ -315,7 +315,7 @@ fn a_profile_that_cannot_be_kept_fails_nothing() {
     assert!(said.contains("not stored as this machine's profile"), "{said}");
 }
 
-/// All levels as stated, except the last with this verdict.
+/// All levels as the OS reports them, except the last, which gets this verdict.
 fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     report.os_view.iter_mut().for_each(|view| view.verdict = OsVerdict::Agrees);
     if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
@@ -323,7 +323,7 @@ fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     }
 }
 
-/// The first level as stated, and 6 MiB found of the last one.
+/// L1 as the OS reports it, and 6 MiB found of the last level.
 fn smaller(report: &mut MemoryReport) {
     last_level(report, OsVerdict::Agrees);
     let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "synthetic");
@@ -368,7 +368,7 @@ fn simulated_caches_are_those_of_the_profile() {
     let note = "i1 as stated; d1 measured, same as stated; ll as stated, not measured";
     assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
-    // A baseline was made with these caches or those, and is compared with its own.
+    // A baseline is compared with a run that simulates the same caches, whichever they are.
     let kept = home.0.file("baseline.json");
     for (caches, wanted) in [("os", &stated), ("profile", &measured)] {
         simulated(&home, &["--caches", caches, "--record", &kept]).expect("as before");
@@ -377,7 +377,7 @@ fn simulated_caches_are_those_of_the_profile() {
     }
 }
 
-/// A profile according to which the caches hold hardly any packets.
+/// With a profile according to which the caches hold hardly any packets.
 #[test]
 fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {

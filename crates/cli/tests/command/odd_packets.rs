@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures with unusable packets: the good ones are replayed, the others counted.
+//! Captures with unusable packets: the good packets are replayed, the others counted.
 
 use crate::records::assert_conserved;
 use crate::rig::{EDGE_PACKETS, EDGE_TIME, Folder, answered, edge, pcap, report, udp};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const GOOD: u64 = 40;
 
-/// An ARP request, padded to the smallest frame.
+/// An ARP request, padded to the minimum frame size.
 fn arp() -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 8, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]);
@@ -16,8 +16,8 @@ fn arp() -> Vec<u8> {
     frame
 }
 
-/// Frames that no sane network carries, and their expected cause: on reading the capture, then by
-/// stage.
+/// Frames that no sane network carries, each with the stage that drops it and the expected cause:
+/// those rejected on reading the capture, then the rest by stage.
 fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let good = udp(9);
     let mut bad_length = good.clone();
@@ -68,7 +68,7 @@ fn good_packets_go_through_and_odd_ones_are_counted_by_cause() {
     let odd = odd();
     let frames: Vec<_> = odd.iter().map(|(frame, ..)| frame.clone()).collect();
     let mut bytes = capture(&frames);
-    // One packet more, whose headers were all that was captured, and the start of another.
+    // One more packet, of which only the headers were captured, and the start of another.
     let mut cut = pcap([&udp(1)[..42]]);
     cut[36..40].copy_from_slice(&60_u32.to_le_bytes());
     bytes.extend(&cut[24..]);

@@ -6,12 +6,12 @@ use crate::rig::{EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, edge, report, wor
 use linerate_dataplane::capture;
 use std::collections::BTreeMap;
 
-/// More than the capture contains, so that flows repeat.
+/// More packets than the capture contains, so that flows repeat.
 const PACKETS: u64 = 10_000;
 
-/// Flow key, of the inner headers in a tunnel: addresses, protocol, and what distinguishes hosts
-/// behind one translated address: ports, the identifier of an echo, or the identification of a
-/// fragment.
+/// Flow key, from the inner headers in a tunnel: addresses, protocol, and the field that
+/// distinguishes hosts behind one translated address, i.e. ports, echo identifier, or fragment
+/// identification.
 fn flow(frame: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     const TUNNEL: usize = 20 + 4;

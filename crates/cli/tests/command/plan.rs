@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: from a run, from costs in the file, for the Netra document's processor, and bad
-//! input.
+//! `linerate plan`: plans from a run, from costs in the file, and for the Netra document's
+//! processor; bad input.
 
 use crate::rig::{Folder, linerate};
 use linerate_record::{Body, Record};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
 const RLP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rlp-t1-config1.toml");
 
-/// Two stages of unknown kinds with costs.
+/// Two stages of unknown kinds, with costs.
 const PATH: &str = "\
 [source]
 kind = \"generator\"
@@ -127,7 +127,7 @@ fn workers_that_share_a_pipe_are_simulated() {
     let text = PATH.replace("ns = 90", "ns = 90\ninstructions = 300");
     std::fs::write(&file, text).expect("the folder can be written");
     let summary = summary(&["--machine", "t1", "--workers", "2", &file]);
-    // 500 instructions on one worker, its pipe to itself, and a look for each packet.
+    // 500 instructions on one worker, alone on its pipe, and one poll instruction per packet.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps / (1.2e6 / 501.0) - 1.0).abs() < 0.01, "{kpps}");
     assert_eq!(summary["bottleneck"], "shape");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tune --from`: predictions from a stored tuning without packets.
+//! `linerate tune --from`: predictions from a stored tuning, without packets.
 
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused, tuned};
 use linerate_record::tune::{Candidate, TuneReport};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate profile`: its record, its forms, and what it refuses.
+//! `linerate profile`: its record, its output formats, and rejected input.
 
 use crate::rig::{Folder, linerate, record, refused};
 use linerate_record::{Body, Scalar};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guarantees of `--json` to scripts; nothing is lost or invented on the way.
+//! Guarantees that `--json` gives to scripts; no packet is lost or invented along the way.
 
 use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, split_path, tuned, workers};
@@ -7,7 +7,8 @@ use linerate_record::run::{RunReport, Tally, WorkerReport};
 use linerate_record::tune::{Limit, TuneReport};
 use serde_json::Value;
 
-/// Conservation of packets within a stage, between the stages of a worker, and between workers.
+/// Asserts conservation of packets within a stage, between the stages of a worker, and between
+/// workers.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {
@@ -172,7 +173,7 @@ fn a_path_that_keeps_up_with_what_is_offered_is_left_as_it_is() {
     let said = refused(&[&["tune"], &arguments[..], &["--json", "--goal", "900Gpps"]].concat());
     assert!(said.contains("cannot tell whether the goal is met"), "{said}");
     let met = tuned(&[&arguments[..], &["--goal", "1pps"]].concat(), None);
-    // What limits a path is a question of time, too: `plan` has tests of the finding.
+    // The limit also depends on timing; the tests of `plan` cover the finding.
     let Some((_, report)) = met.filter(|(_, report)| report.finding.limit == Limit::Offered) else {
         return;
     };

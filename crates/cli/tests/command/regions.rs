@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of regions: display, and errors for other files.
+//! Records of regions: their display, and errors for other files.
 
 use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;

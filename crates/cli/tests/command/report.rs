@@ -140,12 +140,12 @@ fn command_of(body: &Body) -> &'static str {
     }
 }
 
-/// The stored record of a kind.
+/// The stored fixture record of a kind.
 fn stored(kind: &str) -> &'static str {
     fixtures::ALL.iter().find(|(name, _)| *name == kind).expect("it is stored").1
 }
 
-/// The file for a word.
+/// The argument for a word: a `{NAME}` becomes a file.
 fn input(folder: &Folder, word: &str) -> String {
     const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let Some(name) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) else {
@@ -165,7 +165,8 @@ fn input(folder: &Folder, word: &str) -> String {
     }
 }
 
-/// Creates records in order, prints each again, and compares byte by byte, including warnings.
+/// Creates records in order, prints each again, and compares the output byte by byte, including
+/// warnings.
 fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     for Walk { name, words, shown } in walks {
         let file = folder.file(&format!("{name}.json"));
@@ -243,7 +244,7 @@ fn what_others_measured_is_shown_again() {
 /// Commands that write records, according to their help.
 fn commands_that_record() -> Vec<String> {
     let help = answered(0, &["--help"]);
-    // Below a heading, a command a line; a line of options begins with a dash.
+    // Below each heading there is one command per line; lines with options begin with a dash.
     let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let names = names.filter(|name| !["", "-h,", "-V,", "linerate"].contains(name));
     let records = |name: &&str| answered(0, &[name, "--help"]).contains("--record <FILE>");

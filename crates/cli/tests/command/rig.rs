@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The edge router of the examples.
 const EDGE: &str = include_str!("../../../../examples/edge.toml");
 
-/// Its capture, and the number of packets in it.
+/// The edge router's capture, and the number of packets in it.
 pub(crate) const EDGE_CAPTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.pcapng");
 pub(crate) const EDGE_PACKETS: u64 = 7_300;
@@ -22,10 +22,10 @@ pub(crate) const EDGE_PACKETS: u64 = 7_300;
 pub(crate) const EDGE_STAGES: [&str; 7] =
     ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
 
-/// The CPUs: shared by most tests, exclusive for those whose results depend on it.
+/// Lock for the CPUs: shared by most tests, exclusive for those whose results depend on other load.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
-/// Waits until no command needs exclusive CPUs.
+/// Waits until no command needs exclusive use of the CPUs.
 pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -40,7 +40,8 @@ pub(crate) struct Done {
 }
 
 /// The program with its arguments, without standard input, and without a profile of this machine:
-/// its directory cannot be created. It prints every table, since most tests look for one.
+/// the profile's directory cannot be created. It prints every table, since most tests search for
+/// one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).stdin(Stdio::null());
@@ -73,9 +74,9 @@ pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
     finished(arguments)
 }
 
-/// Runs `tune --json` with additional arguments, exclusively. On a busy machine it cannot determine
-/// the stage costs: then `None`, and it must have reported that, printed its baseline, and written
-/// no path.
+/// Runs `tune --json` with additional arguments, exclusively. Returns `None` if it could not
+/// determine the stage costs because the machine was busy; it must then have reported that, printed
+/// its baseline, and written no path.
 pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, TuneReport)> {
     let written = out.map_or(Vec::new(), |out| vec!["--out", out]);
     let done = linerate_alone(&[&["tune"], arguments, &["--json"], &written].concat());
@@ -147,7 +148,7 @@ impl Folder {
     }
 }
 
-/// The edge router with these changes, each of a text that occurs once.
+/// The edge router's path with these changes, each replacing a text that occurs once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -159,12 +160,12 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     )
 }
 
-/// Text that [`edge`] replaces to set another mapping and packet count.
+/// Texts that [`edge`] replaces to set another mapping or packet count.
 pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
-/// The entries of `workers` for segments with these numbers of stages and replicas.
+/// `workers` entries for segments with these numbers of stages and replicas.
 pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     let mut rest = stages;
     let mut text = String::new();
@@ -177,7 +178,7 @@ pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     text
 }
 
-/// A path of stages without parameters after a generator, each on its own worker.
+/// A path with a generator and stages without parameters, each on its own worker.
 pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
     let mut text = "[source]\nkind = \"generator\"\n".to_owned();
     for kind in kinds {
@@ -196,7 +197,7 @@ pub(crate) fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     writer.finish().expect("memory can be written")
 }
 
-/// One's complement sum of 16-bit words, as for the IPv4 header checksum.
+/// One's complement checksum over 16-bit words, as in the IPv4 header.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let mut sum: u32 = words.sum();
@@ -206,7 +207,7 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A UDP packet over IPv4 without UDP checksum, from inside host `host` of the edge router.
+/// A UDP over IPv4 packet without UDP checksum, from inside host `host` of the edge router.
 pub(crate) fn udp(host: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The example paths of the Radio Link Protocol, started as users would.
+//! The Radio Link Protocol example paths, started as users would.
 
 use crate::records::assert_conserved;
 use crate::rig::{Folder, answered, linerate, record, refused};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// The five paths, and their numbers of workers.
+/// The five paths, each with its number of workers.
 const PATHS: [(&str, usize); 5] = [
     ("rlp-config1", 12),
     ("rlp-config2", 12),
@@ -34,13 +34,14 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
         assert_eq!(drops, 0, "{name}");
         let value: Value = serde_json::from_str(&json).expect("JSON");
         let number = |name: &str| value["summary"][name].as_f64();
-        // 1 Gb/s at 338 bytes and 24 more on the wire.
+        // 1 Gb/s at 338 bytes per frame, plus 24 on the wire.
         let line_kpps = 1e6 / (8.0 * 362.0);
         let is = |name: &str, wanted: f64| {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // Next to other programs, a worker may not have run in the measured part: no rate, or 0.
+        // If other programs are running, a worker may not have run during the measurement: no rate,
+        // or 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
@@ -73,7 +74,7 @@ fn rejects_invalid_session_parameters_at_their_position() {
     assert!(said.contains("path.toml:6:14") && said.contains("power of two"), "{said}");
 }
 
-/// A path whose stages do not fit its packets: `PDSN_TX` is for the opposite direction.
+/// A path whose stages do not match its packets: `PDSN_TX` is for the opposite direction.
 #[test]
 fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let folder = Folder::new();
@@ -117,7 +118,7 @@ fn the_record_of_a_run_has_the_rate_of_its_source() {
     assert!(none.is_none() && reason.as_str().is_some_and(|why| why.contains("no fixed rate")));
     let (paced, _) = offered("20kpps");
     assert!(paced.is_some_and(|kpps| (kpps / 20.0 - 1.0).abs() < 1e-6), "{paced:?}");
-    // Four lines of 1 Gb/s, frames of 338 bytes and 24 more on the wire.
+    // Four 1 Gb/s lines, 338 bytes per frame plus 24 on the wire.
     let (line, _) = offered("line");
     assert!(line.is_some_and(|kpps| (kpps / (4e6 / (8.0 * 362.0)) - 1.0).abs() < 1e-6), "{line:?}");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat`: counted and missing events, exit statuses. The events available here are
-//! unknown: each has a count or a reason. No test asserts a time.
+//! `linerate stat`: counted and missing events, exit statuses. Which events are available depends
+//! on the machine: each has a count or a reason. No test asserts a time.
 
 mod destination;
 mod left_alone;
@@ -66,8 +66,8 @@ fn counted(status: i32, arguments: &[&str]) -> Record {
     record
 }
 
-/// The record obeys the schema; every event and metric is a named figure, and has a value or a
-/// reason.
+/// Asserts that the record obeys the schema, and that every event and metric is a named figure with
+/// a value or a reason.
 #[track_caller]
 fn assert_whole(record: &Record, json: &str) {
     let value: Value = serde_json::from_str(json).expect("JSON");
@@ -343,7 +343,7 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
     assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
 }
 
-/// As it is recommended for counts that repeat; without a `PATH`, too.
+/// As recommended for repeatable counts; also works without a `PATH`.
 #[test]
 fn a_simulation_needs_no_environment() {
     if !["/bin/valgrind", "/usr/bin/valgrind"].iter().any(|file| Path::new(file).exists()) {

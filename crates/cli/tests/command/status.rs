@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit status, and output under failures.
+//! Exit status, and output on failure.
 
 use crate::rig::{Folder, a_share_of_the_processors, answered, command, edge};
 use crate::rig::{linerate, record, refused, split_path};
@@ -17,7 +17,10 @@ fn assert_status_of_goal(folder: &Folder, file: &str, goal: &str, wanted_kpps: f
     let kpps = record.figures()["processed_kpps"].as_number();
     let expected = kpps.map_or(2, |kpps| i32::from(kpps < wanted_kpps));
     assert_eq!(done.status, Some(expected), "{kpps:?}: {done:?}");
-    let is_undecided = done.stderr.contains("cannot tell whether the goal is met: no rate");
+    let is_undecided = done.stderr.contains(
+        "cannot tell whether the goal is met: no rate was \
+                                             measured",
+    );
     assert_eq!(is_undecided, kpps.is_none(), "{done:?}");
 }
 
@@ -27,14 +30,15 @@ fn the_status_says_whether_a_goal_is_met() {
     let file = folder.write("path.toml", edge(&[]));
     assert_status_of_goal(&folder, &file, "1pps", 1e-3);
     assert_status_of_goal(&folder, &file, "900Gpps", 900e6);
-    // Bits per second of a frame and what goes with it on the wire, at most 1,538 bytes.
+    // Line rates in packets per second, for a frame that with its on-wire overhead takes at most
+    // 1,538 bytes.
     let slow = folder.write("slow.toml", edge(&[("\"100Gb/s\"", "\"1kb/s\"")]));
     assert_status_of_goal(&folder, &slow, "line", 1e-3);
     let fast = folder.write("fast.toml", edge(&[("\"100Gb/s\"", "\"900Tb/s\"")]));
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
-/// A path whose second worker panics at packet 777, handed over by the first.
+/// A path whose second worker panics at packet 777, which the first handed over.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
     let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
@@ -146,11 +150,11 @@ fn a_lost_result_is_a_failure() {
         );
     }
     assert!(!std::path::Path::new(&kept).exists(), "it is said before anything is measured");
-    // Open, but not for writing.
+    // Stdout is open, but not for writing.
     let (found, said) = redirected("1</dev/null", &["stages"]);
     assert_eq!(found, Some(2), "{said}");
     assert!(said.contains("cannot write the result"), "{said}");
-    // What goes elsewhere does not need it, and output sent to /dev/null is not lost.
+    // Output to another destination does not need stdout, and output to /dev/null is not an error.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
     assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");

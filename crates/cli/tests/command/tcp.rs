@@ -8,7 +8,7 @@ use linerate_record::tcp::TcpReport;
 use linerate_record::{Body, Figure};
 use serde_json::Value;
 
-/// Fields that scripts find for every pattern, `null` where they have no meaning.
+/// Fields that scripts find for every pattern, `null` where not applicable.
 const SUMMARY: [&str; 7] = [
     "gbps_per_cpu_s",
     "of_bound",
@@ -122,7 +122,7 @@ fn plots_are_written_to_the_requested_folder() {
     let done = linerate(&[&SMOLTCP[..], &arguments].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
     assert!(done.stdout.contains("calls of copy"), "{}", done.stdout);
-    // Shares are known on a busy machine as well; rates may not be.
+    // Shares are known even on a busy machine; rates may not be.
     let plot = std::fs::read_to_string(format!("{plots}/tcp-smoltcp-shares.svg")).expect("a plot");
     assert!(plot.starts_with("<svg") || plot.starts_with("<?xml"), "{plot}");
 }

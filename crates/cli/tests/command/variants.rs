@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels of a path: every variant gives the same packets, an unknown one is rejected, and their
-//! share is reported.
+//! Kernels of a path: every variant gives the same packets, unknown variants are rejected, and the
+//! kernels' share of time is reported.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, tuned, workers};
@@ -55,7 +55,7 @@ fn a_variant_that_cannot_be_used_is_refused_and_those_that_can_are_named() {
         assert!(said.contains(&format!("{named}:8:11: ")), "{said}");
         assert!(said.contains("portable") && said.contains("or selected"), "{said}");
     }
-    // The command line takes the place of the key.
+    // The command line overrides the key.
     answered(0, &["run", &named, "--kernels", "portable", "--check"]);
     for variant in variants().filter(|variant| !variant.is_supported()) {
         let said = refused(&["run", &file, "--kernels", variant.name()]);
@@ -71,7 +71,7 @@ fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
 fn a_run_reports_kernel_shares_per_stage() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
-    // Long enough for the mean of the calls that were logged.
+    // Long enough to average over the logged calls.
     let json = answered(0, &["run", &file, "--time", "2s", "--json"]);
     let Body::Run(report) = record(&json).body else { panic!("{json}") };
     assert_eq!(report.kernels.as_deref(), Some("selected"));
@@ -93,8 +93,8 @@ fn a_run_reports_kernel_shares_per_stage() {
     assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
 }
 
-/// If the path file forces a variant, a tuning keeps other kernels only after it has measured them,
-/// and the new file names those it keeps.
+/// If the path file forces a variant, a tuning keeps other kernels only after measuring them, and
+/// the new file names those it keeps.
 #[test]
 fn a_tuning_that_keeps_other_kernels_has_tried_them() {
     let folder = Folder::new();

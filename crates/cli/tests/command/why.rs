@@ -19,7 +19,7 @@ fn has_namespaces() -> bool {
     has
 }
 
-/// Runs a line of `sh` in a new user and network namespace; `linerate` is `$0`.
+/// Runs a line of `sh` in a new user and network namespace, with the path to `linerate` as `$0`.
 fn in_namespaces(line: &str) -> Done {
     let _share = a_share_of_the_processors();
     let linerate = command(&[]);
@@ -76,7 +76,7 @@ impl Started {
         Self(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")))
     }
 
-    /// As [`Self::new`], after its first line of output.
+    /// Like [`Self::new`], but returns after the process's first line of output.
     fn after_a_line(program: &str, arguments: &[&str]) -> Self {
         let mut started = Self::new(program, arguments);
         let stdout = started.0.stdout.as_mut().expect("a pipe");
@@ -92,7 +92,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -102,7 +102,7 @@ impl Drop for Started {
 fn observed(arguments: &[&str]) -> Observation {
     let done = linerate(&[&["why", "--json", "--quiet"], arguments].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
-    // A command's result goes to stderr.
+    // With a command, the result goes to stderr.
     let json = if done.stdout.is_empty() { &done.stderr } else { &done.stdout };
     let Body::Why(report) = record(json).body else { panic!("{json}") };
     assert!(!report.findings.is_empty());
@@ -168,7 +168,7 @@ fn another_users_process_is_refused_or_read() {
     }
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("belongs to user 0; run as that user or as root"), "{stderr}");
-    // The other way round root may.
+    // Root may watch another user's process.
     let user = Started::new("setpriv", &[&nobody[..], &["sleep", "60"]].concat());
     assert_eq!(observed(&["--time", "200ms", &user.pid()]).threads.len(), 1);
 }
@@ -181,7 +181,7 @@ fn a_command_that_fails_at_once_has_no_threads_but_its_end() {
             assert!(done.stderr.contains("ended at once") && done.stderr.contains(how), "{done:?}");
             continue;
         }
-        // It was seen for a slice or two.
+        // The command was seen for one or two slices.
         let Body::Why(report) = record(&done.stderr).body else { panic!("{done:?}") };
         let observation = report.observation;
         assert!(observation.threads.len() <= 1, "{:?}", observation.threads);
@@ -246,7 +246,8 @@ fn of_processes_in_several_namespaces_the_first_is_read() {
     assert_eq!(reasons.len(), 1, "{:?}", observation.unread);
     assert!(reasons[0].contains(&format!("process {}", other.pid())), "{reasons:?}");
     assert_eq!(observation.threads.len(), 2);
-    // Named first, it is its namespace that is read: the interfaces of this one are not there.
+    // If the other process is named first, its namespace is read, which does not have the
+    // interfaces of this one.
     let observation = observed(&["--time", "200ms", &other.pid()]);
     assert!(observation.interfaces.is_empty(), "{:?}", observation.interfaces);
 }
@@ -259,7 +260,7 @@ fn where_netlink_is_refused_proc_lists_the_sockets() {
     let script = "import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
                   s.bind(('127.0.0.1',5353))\nprint(flush=True)\nsys.stdin.read()";
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    // That of a user's own folder may not be readable for another.
+    // Use the system's Python: one in a user's home directory may not be readable by another user.
     let server = [&["-n"], &nobody[..], &["/usr/bin/python3", "-c", script]].concat();
     let mut server = Started::after_a_line("unshare", &server);
     if server.0.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -287,7 +288,7 @@ fn where_netlink_is_refused_proc_lists_the_sockets() {
     assert_eq!((socket.receive_buffer, socket.send_buffer), (none, none));
 }
 
-/// A fake DPDK program's answer when it is asked for the counters of its port.
+/// A fake DPDK program that answers telemetry requests for its port counters.
 const TELEMETRY: &str = r#"
 import os, socket, sys, time
 kind, folder = sys.argv[1], sys.argv[2]
@@ -321,7 +322,8 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
     if !has("python3") {
         return;
     }
-    // In which words is tested where no other work of the machine can delay an answer.
+    // The exact wording is tested elsewhere, where other load on the machine cannot delay an
+    // answer.
     for kind in ["deaf", "hangs", "slow", "garbage", "backwards"] {
         let folder = Folder::new();
         let arguments = ["-c", TELEMETRY, kind, &folder.file("")];
@@ -332,7 +334,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
         assert!(reasons.len() == 1 && reasons.iter().all(is_said), "{kind}: {reasons:?}");
         assert!(observation.elapsed_s < 10.0, "{kind}: {}", observation.elapsed_s);
     }
-    // What cannot be disproved is believed, and overflows nothing.
+    // Values that cannot be disproved are accepted, and cause no overflow.
     let folder = Folder::new();
     let arguments = ["-c", TELEMETRY, "lies", &folder.file("")];
     let program = Started::after_a_line("python3", &arguments);
@@ -346,7 +348,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-/// Waits until a program listens.
+/// Waits until a program listens on the port.
 fn connected(port: u16, program: &mut Started) -> bool {
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         if program.0.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -378,7 +380,7 @@ fn nginx_is_asked_where_its_configuration_says() {
     }
     let observation = observed(&["--time", "500ms", &nginx.pid()]);
     let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
-    // Only this program sent a request, and its own requests are not counted.
+    // Only this program sent requests, and its own requests are not counted.
     assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
     assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
 }

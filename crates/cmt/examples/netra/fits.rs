@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters fitted to one configuration or to both, and what follows from them.
+//! Parameters fitted to one configuration or to both, and the resulting predictions.
 
 use crate::{Fault, percent};
 use linerate_cmt::fit::{LONG, Model, Pair};
@@ -7,16 +7,16 @@ use linerate_report::markdown_table;
 use linerate_report::svg::{Compared, Title, compared};
 use std::fs;
 
-/// Evaluations of the fit to both configurations, of five parameters.
+/// Number of evaluations when fitting five parameters to both configurations.
 const CALLS: u32 = 260;
 
-/// Tolerance for a configuration that nothing was fitted to.
+/// Tolerance, as a share, for a configuration that no parameter was fitted to.
 const ALONE_WITHIN: f64 = 0.07;
 
 /// A fit to one configuration alone.
 pub(crate) struct Alone {
     here: &'static str,
-    /// The configuration that is predicted.
+    /// Name of the predicted configuration.
     there: &'static str,
     /// The parameters that `here` determines.
     names: &'static [&'static str],
@@ -47,7 +47,7 @@ impl Alone {
     }
 }
 
-/// The parameters; fitted ones with the values that fit both configurations.
+/// Table of the parameters; for fitted ones, the values that fit both configurations.
 pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     let joint = model.unfitted()?.fitted(&model.names(), &["1", "2"], CALLS)?;
     let mut rows = Vec::new();
@@ -72,7 +72,8 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Both configurations with the file's parameters, and a plot of their cycles per instruction.
+/// Results for both configurations with the file's parameters, and a plot of their cycles per
+/// instruction.
 pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for name in ["1", "2"] {
@@ -96,7 +97,7 @@ pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
 const COLUMNS: [&str; 7] =
     ["configuration", "figure", ">observed", ">model", ">error", ">allowed", "holds"];
 
-/// A figure of a configuration, and whether it is within the required accuracy.
+/// Table row for a figure of a configuration, with whether it is within the required accuracy.
 fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     let (allowed, holds) = match within {
         Some(within) => (
@@ -133,7 +134,7 @@ pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     Ok(format!("Found: {}.\n\n{table}", values.join(", ")))
 }
 
-/// Varies parameters of the predictions that the one configuration leaves undetermined.
+/// Varies the parameters of the predictions that one configuration alone leaves undetermined.
 pub(crate) fn varied(model: &Model) -> Result<String, Fault> {
     let start = model.unfitted()?;
     let of_two = OF_TWO.fitted(&start)?;

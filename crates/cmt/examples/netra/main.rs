@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application of the Netra document on simulated processors: fits, predictions, neighbours and
-//! placements, as the tables of `docs/results/netra/simulator.md`.
+//! The application of the Netra document on simulated processors: prints fits, predictions,
+//! neighbours and placements as the tables in `docs/results/netra/simulator.md`.
 //!
 //! ```text
 //! netra parameters               the parameters, fitted to both configurations
@@ -13,8 +13,8 @@
 //! netra placements FILE.svg      all placements on the T1, by rate
 //! ```
 //!
-//! But for the seconds that the ranking takes, the output is the same on every machine. Fits take
-//! minutes.
+//! Except for the time in seconds that the ranking takes, the output is the same on every machine.
+//! Fits take minutes.
 
 mod fits;
 mod placements;
@@ -26,7 +26,7 @@ use linerate_cmt::{Application, Chip};
 use std::error::Error;
 use std::process::ExitCode;
 
-/// An error of the simulator or of a file.
+/// An error from the simulator or a file.
 type Fault = Box<dyn Error>;
 
 fn main() -> ExitCode {

@@ -12,12 +12,12 @@ use std::time::Instant;
 /// Settings for simulating the rate of a kind of pipe.
 const KIND: Run = Run { warm_up_cycles: 250_000, cycles: 1_000_000, seed: 1 };
 
-/// Width of the rate classes in the plot of placements.
+/// Width of the rate classes in the placement plot, in kpps.
 const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];
 
-/// Seconds in which all placements are to be ranked.
+/// Time limit for ranking all placements, in seconds.
 const RANKED_S: f64 = 10.0;
 
 pub(crate) fn placements(model: &Model, file: &str) -> Result<String, Fault> {
@@ -52,7 +52,7 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     ))
 }
 
-/// Some of the ranking, and where configuration 2 is in it.
+/// An excerpt from the ranking, and the rank of configuration 2.
 fn table(model: &Model, ranking: &Ranking) -> Result<String, Fault> {
     let last = ranking.placements.len() - 1;
     let own = ranking.place_of(&vec![vec![1; ROLES.len()]; model.application.flows as usize]);
@@ -83,7 +83,7 @@ fn row(model: &Model, ranking: &Ranking, place: usize, note: &str) -> Result<Vec
     ])
 }
 
-/// Placements by rate, the fastest first.
+/// Number of placements by rate class, fastest first.
 fn classes(ranking: &Ranking) -> Vec<(String, u64)> {
     let mut classes: Vec<(String, u64)> = Vec::new();
     for placement in &ranking.placements {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application as it is, next to other neighbours, and on another chip.
+//! The application as is, with other neighbours, and on another chip.
 
 use crate::Fault;
 use linerate_cmt::fit::{Found, LONG, Model};
 use linerate_cmt::{Chip, StrandOutcome};
 use linerate_report::markdown_table;
 
-/// Breakdown of the cycles of each role.
+/// Breakdown of each role's cycles by cause.
 pub(crate) fn causes(model: &Model) -> Result<String, Fault> {
     let mut rows = Vec::new();
     for name in ["1", "2"] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Minimizes a function of a few bounded numbers by the simplex method of Nelder and Mead.
+//! Minimizes a function of a few bounded variables by the Nelder-Mead simplex method.
 //!
 //! ```text
 //! keep n + 1 points; of each round replace the worst by
@@ -10,17 +10,17 @@
 //! end after a number of evaluations
 //! ```
 //!
-//! Points are in units of their bounds, and held within them. Nothing is random: the same function
-//! gives the same result.
+//! Coordinates are scaled to their bounds, and kept within them. Nothing is random: the same
+//! function gives the same result.
 
-/// A point and the value of the function there.
+/// A point and the value of the function at that point.
 #[derive(Clone, Debug)]
 struct Vertex {
     at: Vec<f64>,
     value: f64,
 }
 
-/// Distance of the initial points, in units of the bounds.
+/// Distance between the initial points, as a share of the bounds' range.
 const STEP: f64 = 0.12;
 
 /// The function on the unit cube, with a count of its evaluations.
@@ -43,7 +43,7 @@ fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     at.iter().zip(bounds).map(|(x, (low, high))| low + x * (high - low)).collect()
 }
 
-/// Minimum of `function`, found in `calls` evaluations starting at the middle of `bounds`.
+/// Minimum of `function`, found in `calls` evaluations starting at the midpoint of `bounds`.
 ///
 /// # Errors
 /// Those of the function.
@@ -68,7 +68,7 @@ pub(super) fn least<E>(
     Ok(scaled(&best.expect("n + 1 points").at, bounds))
 }
 
-/// One round for a simplex that is sorted by value.
+/// One iteration on a simplex that is sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best placement by the capacities of kinds, without enumerating all of them.
+//! The best placement by the capacities of kinds, without enumerating all placements.
 //!
-//! A placement is no faster than its slowest kind. The best is therefore the one with the greatest
-//! capacity `t` for which kinds of at least that capacity can hold all strands on the available
-//! pipes, which gets harder as `t` grows:
+//! A placement is no faster than its slowest kind. The best placement is therefore found at the
+//! greatest capacity `t` for which kinds of at least that capacity can hold all strands on the
+//! available pipes, which gets harder as `t` grows:
 //!
 //! ```text
 //! pipes(nothing)  = 0
@@ -11,8 +11,8 @@
 //! best t          = greatest with pipes(all) <= pipes of the chip, found by halving
 //! ```
 //!
-//! Strands of a role take their share of the packets of a flow: with twice as many strands as
-//! flows each takes half of the rate.
+//! Each strand of a role takes its share of a flow's packets: with twice as many strands as flows,
+//! each takes half of the rate.
 
 use super::super::chip::Chip;
 use super::super::outcome::Run;
@@ -22,11 +22,11 @@ use super::{Kind, Probe, kinds_of};
 /// Strands with identical work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike {
-    /// Work of one of them. Each task with an input gets its own line.
+    /// Work of one strand. Each task with an input gets its own line.
     pub runs: Runs,
     /// Number of strands.
     pub count: u32,
-    /// Packets for one strand per packet of a flow, above 0.
+    /// Packets that one strand gets per packet of a flow, greater than 0.
     pub share: f64,
 }
 
@@ -41,30 +41,33 @@ pub struct Wanted<'w> {
     pub alike: &'w [Alike],
     /// Whether endless loops fill the remaining strands.
     pub spins: bool,
-    /// Upper bound of the rate of a flow, packets per second.
+    /// Upper bound on the rate of a flow, in packets per second.
     pub most_per_s: f64,
-    /// Capacity of the ring of an interface, in packets.
+    /// Capacity of an interface's ring in packets.
     pub ring: u32,
 }
 
 /// The best placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// Number of each, by pipe in use; the smallest number of pipes that suffices.
+    /// For each pipe in use, the number of strands of each entry; uses the smallest sufficient
+    /// number of pipes.
     pub pipes: Vec<Vec<u32>>,
-    /// Thousand packets per second of the slowest flow, according to the kinds of its pipes.
+    /// Rate of the slowest flow in thousands of packets per second, according to the kinds of its
+    /// pipes.
     pub kpps: f64,
     /// Number of simulated kinds.
     pub kinds: usize,
 }
 
-/// Maximum number of simulated kinds: those of five roles on four strands, a few seconds.
+/// Maximum number of simulated kinds: enough for five roles on four strands; takes a few seconds.
 const KINDS_MAX: usize = 125;
 
-/// Maximum number of sets of strands examined: 64 strands in halves, thirds and quarters.
+/// Maximum number of strand sets examined: enough for 64 strands in halves, thirds and quarters.
 const SETS_MAX: usize = 100_000;
 
-/// The best placement; `None` if there are too many kinds or sets of strands, or they do not fit.
+/// Finds the best placement; `None` if there are too many kinds or strand sets, or the strands do
+/// not fit.
 ///
 /// # Errors
 /// A kind cannot be simulated.
@@ -72,7 +75,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     let counts: Vec<u32> = wanted.alike.iter().map(|alike| alike.count).collect();
     let sets = counts.iter().map(|count| *count as usize + 1);
     let sets = sets.fold(1, usize::saturating_mul);
-    // Kinds first, for their number bounds what is built of them.
+    // Check the number of kinds first: it bounds everything built from them.
     if sets > SETS_MAX || number_of_kinds(counts.len(), wanted.chip.strands_per_pipe) > KINDS_MAX {
         return Ok(None);
     }
@@ -84,7 +87,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
         kinds.push(Kind { strands, kpps });
     }
     kinds.sort_by(|a, b| b.kpps.total_cmp(&a.kpps));
-    // The fewest kinds, from the fastest on, that hold everything.
+    // Find the smallest number of kinds, taken fastest first, that can hold all strands.
     let (mut few, mut enough) = (0, kinds.len());
     if packed(&kinds, &counts, wanted.pipes).is_none() {
         return Ok(None);
@@ -102,15 +105,15 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     Ok(Some(Best { pipes, kpps, kinds: kinds.len() }))
 }
 
-/// Upper bound on the kinds of a pipe: ways to take up to `room` of `roles`, with repetition.
+/// Upper bound on the number of kinds: the ways to choose up to `room` of `roles`, with repetition.
 fn number_of_kinds(roles: usize, room: u32) -> usize {
-    // Each step divides exactly: it is a binomial coefficient.
+    // Each division is exact: the result is a binomial coefficient.
     let ways =
         (1..=room as usize).try_fold(1usize, |ways, n| Some(ways.checked_mul(roles + n)? / n));
     ways.map_or(usize::MAX, |ways| ways - 1)
 }
 
-/// A pipe with this number of strands of each, and the packet share of each strand that takes
+/// A pipe with this number of strands of each entry, and the packet share of each strand that takes
 /// packets.
 fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     let mut system = System {
@@ -141,8 +144,8 @@ fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     (system, shares)
 }
 
-/// Indices of at most `pipes` kinds that together have `wanted` strands of each, as few as
-/// possible; `None` if there are none.
+/// Indices of at most `pipes` kinds that together have `wanted` strands of each entry, with as few
+/// kinds as possible; `None` if there is no such choice.
 fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
     let mut steps = Vec::with_capacity(wanted.len());
     let mut sets = 1;
@@ -150,7 +153,7 @@ fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
         steps.push(sets);
         sets *= *count as usize + 1;
     }
-    // A set is the number whose digits are how many it has of each.
+    // A set is encoded as a number whose digits are its strand counts per entry.
     let digit = |set: usize, role: usize| (set / steps[role]) as u32 % (wanted[role] + 1);
     let size = |kind: &Kind| -> usize {
         kind.strands.iter().zip(&steps).map(|(times, step)| *times as usize * step).sum()
@@ -194,7 +197,8 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Synthetic capacities: the best of all multisets, gone through one by one.
+    /// With synthetic capacities, compares the result with the best of all multisets, enumerated
+    /// one by one.
     #[test]
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];
@@ -227,7 +231,7 @@ mod tests {
         }
     }
 
-    /// The first of the ranking and the best without a ranking have the same rate.
+    /// The first placement in the ranking and the best found without a ranking have the same rate.
     #[test]
     fn the_best_is_the_first_of_the_ranking() {
         let mut application = Application::named("rlp").unwrap();
@@ -253,7 +257,7 @@ mod tests {
         assert!((found.kpps / first - 1.0).abs() < 0.02, "{} and {first}", found.kpps);
         let placed: u32 = found.pipes.iter().flatten().sum();
         assert_eq!(placed, 6);
-        // A strand that takes half of the packets keeps up with twice the rate.
+        // A strand that takes half of the packets keeps up at twice the rate.
         let mut half = alike.clone();
         half.iter_mut().for_each(|alike| (alike.share, alike.count) = (0.5, 4));
         let found = best(&Wanted { alike: &half, ..wanted }, &run).unwrap().unwrap();

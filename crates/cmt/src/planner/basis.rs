@@ -43,8 +43,8 @@ impl Simulator<'_> {
         }
         list.extend([
             input("hand-over", &hand_over, is(costs.handover_ns.is_some())),
-            input("uncertainty of the costs", &percent(spread), is(costs.spread.is_some())),
-            input("error of the simulator", &percent(100.0 * MODEL_ERROR), Origin::Assumed),
+            input("cost uncertainty", &percent(spread), is(costs.spread.is_some())),
+            input("simulator error", &percent(100.0 * MODEL_ERROR), Origin::Assumed),
         ]);
         list
     }

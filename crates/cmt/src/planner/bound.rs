@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bound for all mappings of a path on a chip, and the extent of the search below it.
+//! Upper bound for all mappings of a path on a chip, and the extent of the search.
 //!
 //! Untried mappings may be faster by at most the gap to a bound: every packet needs its
-//! instructions issued, one per cycle and pipe; a strand works on a packet at least as long as it
-//! would alone; a stage with global state runs on one strand; and the line delivers no more. Hence
+//! instructions issued, one per cycle and pipe; a strand takes at least as long for a packet as it
+//! would alone; a stage with global state runs on one strand; and the line delivers packets no
+//! faster than its rate. Hence
 //!
 //! ```text
 //! bound = min( line,  pipes x clock / instructions,  strands x clock / cycles alone,
@@ -16,11 +17,11 @@ use linerate_plan::search::about;
 use linerate_record::plan::Search;
 use linerate_record::units::three_digits;
 
-/// Share of the line rate from which on the line is the limit.
+/// Share of the line rate above which the line counts as the limit.
 pub(super) const LINE_REACHED: f64 = 0.995;
 
 impl Simulator<'_> {
-    /// Upper bound of the rate of a flow for any mapping, thousand packets per second.
+    /// Upper bound on the rate of a flow for any mapping, in thousands of packets per second.
     pub(super) fn bound(&self) -> f64 {
         let (world, chip) = (&self.world, self.simulation.chip);
         let all = world.work(0..world.works.len(), 1.0);
@@ -57,7 +58,10 @@ impl Simulator<'_> {
         let placed = placed.map_or_else(
             || "too many to enumerate".to_owned(),
             |kpps| {
-                format!("none exceeds {} kpps by the issue rate of its pipes", three_digits(kpps))
+                format!(
+                    "none exceeds {} kpps, given the issue rate of its pipes",
+                    three_digits(kpps)
+                )
             },
         );
         let sentence = format!(

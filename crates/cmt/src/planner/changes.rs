@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Possible changes of a setup: each a single change with its name.
+//! Possible changes to a setup, each a single change with a name.
 //!
-//! A stage with global state is never on more than one strand. Strands added by a change go to
-//! processors that are idle or run only an endless loop, those with the least busy pipe first; if
+//! A stage with global state never runs on more than one strand. Strands added by a change go to
+//! processors that are idle or run only an endless loop, those on the least busy pipe first; if
 //! there are none, the change is not proposed.
 
 use super::setup::{Outsiders, Placed, Setup, World};
@@ -12,20 +12,21 @@ use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 use std::ops::Range;
 
-/// Cycles a strand skips between polls when its polling is slowed: about four iterations of a loop
-/// with one miss, little compared with the thousands of cycles between packets of a line.
+/// Cycles that a strand skips between polls when its polling is slowed: about four iterations of a
+/// loop with one miss, which is little compared with the thousands of cycles between packets on a
+/// line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
 
 /// Inputs for all changes.
 pub(super) struct Changes<'a> {
     pub(super) world: &'a World<'a>,
     pub(super) specs: &'a [StageSpec],
-    /// Number of usable logical CPUs, from 0.
+    /// Number of usable logical CPUs, starting at CPU 0.
     pub(super) cpus: u32,
 }
 
 impl Changes<'_> {
-    /// All single changes of `setup`, whose bottleneck is segment `limit`.
+    /// All single changes to `setup`, whose bottleneck is segment `limit`.
     pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let mut all = Vec::new();
         all.extend(self.parked(setup));
@@ -106,13 +107,13 @@ impl Changes<'_> {
                 ns: works[stage].turn_ns,
                 slow_cycles: 0.0,
             });
-            let name = format!("split `{name}`: its second input on separate strands");
+            let name = format!("split `{name}`: poll its second input on separate strands");
             Some(Changed { name, kind: Change::Split, setting: changed })
         };
         joined.filter_map(relieve).collect()
     }
 
-    /// Doubles the strands of the bottleneck segment, or uses all the room there is.
+    /// Doubles the strands of the bottleneck segment, or uses all available strands.
     fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
@@ -129,7 +130,7 @@ impl Changes<'_> {
         [2, 3, 4].into_iter().filter_map(replicate).collect()
     }
 
-    /// Splits the bottleneck segment at each possible point.
+    /// Splits the bottleneck segment, once at each possible point.
     fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         let cut = |at: usize| {
@@ -142,14 +143,14 @@ impl Changes<'_> {
             changed.segments.insert(limit + 1, behind);
             let name = self.names(segment.stages.clone());
             let last = self.names(at - 1..at);
-            let name = format!("split `{name}` behind `{last}`");
+            let name = format!("split `{name}` after `{last}`");
             Some(Changed { name, kind: Change::Split, setting: changed })
         };
         (segment.stages.start + 1..segment.stages.end).filter_map(cut).collect()
     }
 
-    /// Neighbouring segments merged on the strands of both, or of the first if they may have no
-    /// more.
+    /// Merges neighbouring segments onto the strands of both, or onto those of the first if they
+    /// cannot use more.
     fn merged(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let merge = |(index, pair): (usize, &[Placed])| {
             let stages = pair[0].stages.start..pair[1].stages.end;
@@ -171,8 +172,8 @@ impl Changes<'_> {
         setup.segments.windows(2).enumerate().map(merge).collect()
     }
 
-    /// Other placements of the strands: the bottleneck on separate pipes; all of them balanced over
-    /// the pipes; each flow on one core.
+    /// Other placements of the strands: the bottleneck's strands on separate pipes; all strands
+    /// balanced over the pipes; each flow on one core.
     fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let kind = Change::Place;
         let mut all = Vec::new();
@@ -199,8 +200,8 @@ impl Changes<'_> {
         (cpu / self.world.chip.strands_per_pipe) as usize
     }
 
-    /// Instructions issued per packet of the path on each pipe; polling counts as one packet's
-    /// worth of the busiest, spinning as twice that.
+    /// Instructions issued on each pipe per packet of the path; polling counts as much as a packet
+    /// on the busiest strand, spinning as twice that.
     fn demands(&self, setup: &Setup) -> Vec<f64> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let demand = |segment: &Placed| self.demand(segment);
@@ -219,13 +220,14 @@ impl Changes<'_> {
         demands
     }
 
-    /// Instructions of a packet of the path on each strand of a segment.
+    /// Instructions per packet of the path on each strand of a segment.
     fn demand(&self, segment: &Placed) -> f64 {
         let work = self.world.work(segment.stages.clone(), 1.0);
         work.instructions / segment.cpus.len() as f64
     }
 
-    /// `count` idle CPUs, each on the least busy pipe at that point; `None` if there are too few.
+    /// `count` idle CPUs, each chosen on the pipe that is least busy at that point; `None` if there
+    /// are too few.
     fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
         let mut demands = self.demands(setup);
         let mut taken: Vec<u32> = setup.taken().collect();
@@ -246,7 +248,7 @@ impl Changes<'_> {
     }
 
     /// Places the strands of the path again, those with the most instructions first, each on the
-    /// least busy pipe at that point.
+    /// pipe that is least busy at that point.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         for (index, segment) in setup.segments.iter().enumerate() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why no plan can be made for a chip.
+//! Reasons why a path cannot be planned for a chip.
 
 use crate::Fault;
 use linerate_plan::inputs::InputsError;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Reasons why no plan can be made.
+/// Reasons why a path cannot be planned.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
     /// The costs or the available strands are unsuitable.
@@ -15,14 +15,14 @@ pub enum SimulationError {
     System(Fault),
     /// No packet gets through in the simulated time.
     NoPacket {
-        /// Nanoseconds that are simulated.
+        /// Simulated time in nanoseconds.
         ns: f64,
-        /// The stage that takes longest per packet, including polls.
+        /// The stage that takes the longest per packet, polls included.
         stage: String,
         /// Time of that stage alone on its pipe, in nanoseconds.
         takes_ns: f64,
-        /// Packets of a flow that the line delivers meanwhile; `None` if there is always one
-        /// waiting.
+        /// Packets of a flow that the line delivers in the simulated time; `None` if there is
+        /// always a packet waiting.
         offered: Option<f64>,
     },
 }
@@ -38,7 +38,7 @@ impl fmt::Display for SimulationError {
             Self::NoPacket { ns, stage, takes_ns, offered } => {
                 let offered = offered.map_or_else(
                     || "always has a packet".to_owned(),
-                    |packets| format!("brings {} packets of a flow", three_digits(packets)),
+                    |packets| format!("delivers {} packets of a flow", three_digits(packets)),
                 );
                 write!(
                     f,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulated rate with its interval: costs up and down by their spread, and the error of the
-//! simulator on top.
+//! A simulated rate with its interval: costs raised and lowered by their spread, plus the
+//! simulator's own error.
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Assumed error of the simulator itself, in both directions: fitted to configuration 1 of the
-/// Netra document's application it missed the rate of configuration 2 by 6.9 %. The reverse missed
-/// by 17 %, for lack of a cost that shows only in configuration 1: costs are assumed to be known.
+/// Assumed error of the simulator itself, in both directions, as a share: fitted to configuration 1
+/// of the Netra document's application, it missed the rate of configuration 2 by 6.9 %. The reverse
+/// missed by 17 %, because a cost shows only in configuration 1; here, costs are assumed to be
+/// known.
 pub(super) const MODEL_ERROR: f64 = 0.07;
 
 /// Rates of a flow with nominal costs, and with costs raised and lowered by their spread.
@@ -14,16 +15,17 @@ pub(super) const MODEL_ERROR: f64 = 0.07;
 pub(super) struct Rates(pub(super) [f64; 3]);
 
 impl Rates {
-    /// Rate including the error of the simulator; capped at the line rate.
+    /// Rate including the simulator's own error; capped at the line rate.
     pub(super) fn rate(self, line_kpps: f64) -> Estimate {
-        // A packet that waited when counting began can lift a rate a little above the line.
+        // A packet that was already waiting when counting began can raise a rate slightly above
+        // line rate.
         let [value, up, down] = self.0.map(|kpps| kpps.min(line_kpps));
         let low = value.min(up).min(down) * (1.0 - MODEL_ERROR);
         let high = value.max(up).max(down) * (1.0 + MODEL_ERROR);
         estimate(value, low, high.min(line_kpps))
     }
 
-    /// Ratio to `other`; equal costs are compared with each other.
+    /// Ratio to `other`; rates are compared at equal costs.
     pub(super) fn gain_over(self, other: Self) -> Estimate {
         let ratio = |index: usize| self.0[index] / other.0[index].max(f64::MIN_POSITIVE);
         let [value, up, down] = [0, 1, 2].map(ratio);

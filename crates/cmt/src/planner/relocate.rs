@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best of all placements of the strands of a setup, as one change.
+//! The best of all placements of a setup's strands, as one change.
 //!
-//! Which strands share a pipe is chosen by the capacities of kinds of pipes (see `cmt`'s
-//! placements); the result is simulated as a whole like any other change. The strands of the path
-//! are placed, and those outside it that poll on cores of the path. Endless loops are assumed to
-//! fill every pipe; other strands outside the path stay where they are, or move where there is
-//! room, to the pipe with the fewest strands first.
+//! The capacities of kinds of pipes (see `cmt`'s placements) determine which strands share a pipe;
+//! the result is simulated as a whole like any other change. The strands placed are those of the
+//! path, and those outside it that poll on cores of the path. Endless loops are assumed to fill
+//! every pipe; other strands outside the path stay where they are, or move where there is room, to
+//! the pipe with the fewest strands first.
 
 use super::setup::{LINE_RING, Outsiders, Setup, World};
 use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
@@ -16,13 +16,13 @@ use linerate_record::plan::Change;
 /// A placement with its estimated rate, before it is simulated as a whole.
 pub(super) struct Relocated {
     pub(super) changed: Changed<Setup>,
-    /// Thousand packets per second according to the kinds of its pipes.
+    /// Rate in thousands of packets per second, according to the kinds of its pipes.
     pub(super) kpps: f64,
 }
 
 /// The best placement of the strands of `setup` on the first `cpus` processors, no flow faster than
-/// `most_kpps`; `None` if there are too many kinds of pipes to examine. `run` is for one rate of
-/// one kind.
+/// `most_kpps`; `None` if there are too many kinds of pipes to examine. `run` gives the settings
+/// for simulating one kind at one rate.
 pub(super) fn relocated(
     world: &World<'_>,
     setup: &Setup,
@@ -68,7 +68,7 @@ pub(super) fn relocated(
     Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
-/// Work of the pipes, identical ones grouped.
+/// Description of the work on the pipes, identical pipes grouped.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
     let segments = segments.map(|one| linerate_plan::search::runs(world.path, one.stages.clone()));
@@ -93,8 +93,8 @@ fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> Str
     format!("assign strands to pipes: {pipes}")
 }
 
-/// The setup with its strands on the selected pipes, from the first on; unplaced strands outside
-/// the path take the rest.
+/// The setup with its strands on the selected pipes, starting with the first; unplaced strands
+/// outside the path take the remaining CPUs.
 fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32) -> Setup {
     let mut moved = setup.clone();
     moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
@@ -122,7 +122,7 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     free.sort_by_key(|cpu| (load(*cpu), *cpu));
     let far =
         |beside: &&mut Outsiders| beside.does == Idling::Polls && !near.contains(&beside.name);
-    // Those that may stay do; then the others move.
+    // Strands that can stay where they are do so; then the others move.
     let stays: Vec<u32> =
         moved.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();
     let mut open: Vec<u32> = free.iter().copied().filter(|cpu| !stays.contains(cpu)).collect();

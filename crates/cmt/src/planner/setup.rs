@@ -11,8 +11,8 @@
 //! source                a line for each replica of the first segment, together as fast as asked
 //! ```
 //!
-//! With as many replicas before a ring as behind it, each writer has one reader, which is how flows
-//! that share nothing run. Work of a stage that not all packets reach counts by its share.
+//! With as many replicas before a ring as after it, each writer has one reader, as for flows that
+//! share nothing. The work of a stage that not all packets reach is weighted by the share that do.
 
 use crate::{
     Chip, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
@@ -21,10 +21,10 @@ use linerate_path::costs::{GivenCosts, GivenWork, Idling};
 use linerate_path::model::{FullRing, Path};
 use std::ops::Range;
 
-/// Capacity of the descriptor ring of an interface (assumed).
+/// Capacity of an interface's descriptor ring (assumed).
 pub(super) const LINE_RING: u32 = 512;
 
-/// Loads and stores per instruction if the file does not say (assumed).
+/// Loads and stores per instruction if the file does not specify them (assumed).
 pub(super) const MEMORY_SHARE: f64 = 0.3;
 
 /// Consecutive stages and the strands that run them.
@@ -47,18 +47,18 @@ pub(super) struct Outsiders {
     pub(super) slow_cycles: f64,
 }
 
-/// Placement of the work.
+/// Placement of all work on the chip.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
     pub(super) beside: Vec<Outsiders>,
     /// Stages whose second input is polled by other strands.
     pub(super) relieved: Vec<usize>,
-    /// Cycles that strands of the path skip after an empty poll.
+    /// Cycles that the path's strands skip after an empty poll.
     pub(super) slow_cycles: f64,
 }
 
-/// Properties of the path that a simulation needs.
+/// Properties of the path needed for simulation.
 #[derive(Clone, Debug)]
 pub(super) struct World<'a> {
     pub(super) path: &'a Path,
@@ -66,19 +66,20 @@ pub(super) struct World<'a> {
     /// Of each stage.
     pub(super) works: Vec<GivenWork>,
     pub(super) chip: &'a Chip,
-    /// Packets per second that all lines together deliver; `None`: more than the path can take.
+    /// Packets per second that all lines deliver together; `None` if they deliver more than the
+    /// path can take.
     pub(super) offered_per_s: Option<f64>,
 }
 
 impl Setup {
-    /// Every CPU that runs anything but an endless loop.
+    /// Every CPU that runs something other than an endless loop.
     pub(super) fn taken(&self) -> impl Iterator<Item = u32> {
         let path = self.segments.iter().flat_map(|segment| &segment.cpus);
         let polls = self.beside.iter().filter(|beside| beside.does == Idling::Polls);
         path.chain(polls.flat_map(|beside| &beside.cpus)).copied()
     }
 
-    /// The setup after spinning strands were moved out of the way.
+    /// The setup without the spinning strands that are in the way.
     pub(super) fn made_way(mut self) -> Self {
         let taken: Vec<u32> = self.taken().collect();
         for beside in self.beside.iter_mut().filter(|beside| beside.does == Idling::Spins) {
@@ -88,19 +89,19 @@ impl Setup {
         self
     }
 
-    /// Strands of the path.
+    /// Number of strands of the path.
     pub(super) fn strands(&self) -> usize {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
     }
 
-    /// Strands outside the path.
+    /// Number of strands outside the path.
     pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
 
 impl World<'_> {
-    /// Work of one packet of the path on consecutive stages, costs times `factor`.
+    /// Work for one packet of the path on consecutive stages, with costs multiplied by `factor`.
     pub(super) fn work(&self, stages: Range<usize>, factor: f64) -> GivenWork {
         let mut sum = GivenWork::default();
         let mut bubbles = 0.0;
@@ -112,7 +113,7 @@ impl World<'_> {
             sum.io_ns += work.io_ns * reach;
             bubbles += work.bubble_cycles * work.instructions * reach;
         }
-        // A packet that reaches nothing still has its turn.
+        // A packet that reaches no stage still takes an instruction.
         sum.instructions = sum.instructions.max(1.0);
         sum.bubble_cycles = bubbles / sum.instructions;
         if let Some(first) = self.works.get(stages.start) {
@@ -122,7 +123,7 @@ impl World<'_> {
         sum
     }
 
-    /// Cycles of a packet on a strand alone on its pipe.
+    /// Cycles per packet on a strand that is alone on its pipe.
     pub(super) fn alone_cycles(&self, work: &GivenWork) -> f64 {
         work.instructions * (1.0 + work.bubble_cycles)
             + work.l1_misses * f64::from(self.chip.l2_cycles)
@@ -140,7 +141,7 @@ impl World<'_> {
         self.chip.unit("lsu").map(used).into_iter().collect()
     }
 
-    /// The system of a setup, costs times `factor`.
+    /// The system for a setup, with costs multiplied by `factor`.
     pub(super) fn system(&self, setup: &Setup, factor: f64) -> System {
         let mut system = System {
             chip: self.chip.clone(),
@@ -150,7 +151,7 @@ impl World<'_> {
         };
         let first = setup.segments.first().map_or(1, |segment| segment.cpus.len());
         let per_line = self.offered_per_s.map(|all| all / first as f64);
-        // A strand needs at least a cycle per instruction of a packet.
+        // A strand needs at least one cycle per instruction of a packet.
         let most = self.work(setup.segments[0].stages.clone(), factor).instructions;
         let packets_per_s = per_line.unwrap_or(self.chip.clock_hz / most.max(1.0));
         system.sources = vec![Source { packets_per_s, ring: LINE_RING }; first];
@@ -179,8 +180,8 @@ impl World<'_> {
         system
     }
 
-    /// Queues behind strands with this many tasks each: for each strand and task those it writes,
-    /// and the inputs of each reader.
+    /// Creates the queues after strands with this many tasks each; returns the queues that each
+    /// task of each strand writes, and the inputs of each reader.
     fn rings(
         &self,
         tasks: &[usize],
@@ -196,7 +197,7 @@ impl World<'_> {
                 if writer % common != reader % common {
                     continue;
                 }
-                // A queue has one writer and one reader, and a task is a writer.
+                // A queue has one writer and one reader, and each task counts as a writer.
                 for outputs in tasks.iter_mut() {
                     outputs.push(system.queues.len());
                     inputs.push(Input::Queue(system.queues.len()));
@@ -218,7 +219,7 @@ impl World<'_> {
         }
     }
 
-    /// As the file says, otherwise the latency of L2.
+    /// Hand-over given in the file, otherwise the latency of L2.
     pub(super) fn hand_over_cycles(&self) -> u32 {
         let given = self.costs.handover_ns.map(|ns| self.cycles(ns));
         given.map_or(self.chip.l2_cycles, |cycles| cycles.round().min(1e6) as u32).max(1)
@@ -256,7 +257,7 @@ impl World<'_> {
         each.flat_map(|task| [task].into_iter().chain(second.iter().cloned())).collect()
     }
 
-    /// The poll of a second input, which finds nothing.
+    /// The poll of a second input, which never finds a packet.
     fn second_input(&self, work: &GivenWork) -> Option<Task> {
         let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
         has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of a simulated setup: the bottleneck, the breakdown of its cycles, the load of each
-//! strand.
+//! Result of a simulated setup: the bottleneck, its cycle breakdown, and the load of each strand.
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
@@ -13,14 +12,14 @@ use linerate_record::plan::{Bottleneck, PlannedWorker};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// Share of the busiest strand's work from which on a strand counts as equally busy.
+/// Share of the busiest strand's work above which a strand counts as equally busy.
 const BUSY_AS_ANY: f64 = 0.98;
 
-/// A setup with its outcome, as sentences and tables need it.
+/// A setup with its outcome, in the form that sentences and tables need.
 pub(super) struct Simulated<'a> {
     simulator: &'a Simulator<'a>,
     setup: &'a Setup,
-    /// Thousand packets per second of a flow.
+    /// Rate of a flow in thousands of packets per second.
     kpps: f64,
     outcome: &'a Outcome,
 }
@@ -42,7 +41,7 @@ impl<'a> Simulated<'a> {
         segments.zip(&outcome.strands)
     }
 
-    /// Share of the cycles of a strand of `segment` spent on packets: empty polls, including their
+    /// Share of cycles that a strand of `segment` spends on packets: empty polls, including their
     /// share of waiting for the pipe, are subtracted.
     fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
         let work = self.simulator.world.work(self.setup.segments[segment].stages.clone(), 1.0);
@@ -62,8 +61,8 @@ impl<'a> Simulated<'a> {
     }
 
     /// The bottleneck strand of the path, with its segment and the share of time it works: among
-    /// equally busy ones the first of the last segment. An earlier one that never rests drops
-    /// packets or waits for those this one does not take.
+    /// equally busy strands, the first of the last segment. An earlier strand that never rests
+    /// drops or waits to hand over the packets that this one does not take.
     pub(super) fn most(&self) -> (usize, &'a StrandOutcome, f64) {
         let all = self
             .of_path()
@@ -83,7 +82,7 @@ impl<'a> Simulated<'a> {
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
         match self.is_line_reached() {
-            true => "limited by the line".to_owned(),
+            true => "limited by line rate".to_owned(),
             false => format!("`{}` is the bottleneck", runs(self.simulator.world.path, stages)),
         }
     }
@@ -91,7 +90,7 @@ impl<'a> Simulated<'a> {
     pub(super) fn bottleneck(&self) -> Bottleneck {
         if self.is_line_reached() {
             let line = three_digits(self.simulator.line());
-            let sentence = format!("limited by the line: all of its {line} kpps get through");
+            let sentence = format!("limited by line rate: all {line} kpps get through");
             return Bottleneck { stage: None, worker: None, sentence };
         }
         let (segment, strand, share) = self.most();
@@ -110,16 +109,16 @@ impl<'a> Simulated<'a> {
         Bottleneck { stage: Some(name), worker: Some(strand.name.clone()), sentence }
     }
 
-    /// Breakdown of the cycles of a packet on a strand.
+    /// Breakdown of the cycles per packet on a strand.
     fn cycles(&self, strand: &StrandOutcome) -> String {
         let packets = (strand.packets() as f64).max(1.0);
         let per_packet = |cycles: u64| cycles as f64 / packets;
         let Stalls { bubbles, l1, l2, units, io, slow } = strand.stalls;
         let parts = [
             ("issuing", strand.instructions),
-            ("waiting for its neighbours", strand.waited),
+            ("ready while a neighbour issued", strand.waited),
             ("in bubbles", bubbles),
-            ("for the second cache", l1),
+            ("for the L2 cache", l1),
             ("for memory", l2),
             ("for shared units", units),
             ("for devices", io),
@@ -142,7 +141,7 @@ impl<'a> Simulated<'a> {
             let stages = self.setup.segments[segment].stages.clone();
             let seconds = share * self.outcome.cycles as f64 / self.outcome.clock_hz;
             let ns = match strand.packets() {
-                0 => absent("ns/packet", "it had no packet"),
+                0 => absent("ns/packet", "it processed no packets"),
                 packets => exact("ns/packet", seconds * 1e9 / packets as f64),
             };
             self.planned(strand, runs(self.simulator.world.path, stages), share, ns)
@@ -151,7 +150,7 @@ impl<'a> Simulated<'a> {
         path.chain(beside).collect()
     }
 
-    /// The strands of a thread outside the path, as one worker.
+    /// The strands of a thread outside the path, reported as one worker.
     fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
@@ -159,7 +158,7 @@ impl<'a> Simulated<'a> {
         let instructions: Vec<u64> = own.map(|strand| strand.instructions).collect();
         let cycles = self.outcome.cycles as f64 * instructions.len() as f64;
         let cpi = match instructions.iter().sum::<u64>() {
-            0 => absent(UNIT, "on cores without strands of the path: not simulated"),
+            0 => absent(UNIT, "not simulated: its cores run no strands of the path"),
             all => exact(UNIT, cycles / all as f64),
         };
         PlannedWorker {
@@ -187,7 +186,7 @@ impl<'a> Simulated<'a> {
             utilisation: exact("ratio", share),
             ns_per_packet,
             cpi: cpi.map_or_else(
-                || absent("cycles/instruction", "it issued no instruction"),
+                || absent("cycles/instruction", "it issued no instructions"),
                 |cpi| exact("cycles/instruction", cpi),
             ),
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulator of strands that simply advances cycle by cycle: slow, without shortcuts.
+//! A strand simulator that simply advances cycle by cycle: slow, without shortcuts.
 
 use linerate_cmt::{
     Input, Queue, Runs, Scope, SourceOutcome, Strand, StrandOutcome, System, Task, TaskOutcome,
@@ -19,7 +19,7 @@ impl Mix {
     }
 }
 
-/// 32 bits behind the point.
+/// Fixed point with 32 fractional bits.
 fn fixed(value: f64) -> u128 {
     (value * 4_294_967_296.0).round() as u128
 }
@@ -42,7 +42,7 @@ impl Multiples {
     }
 }
 
-/// Places of events on the line of instructions.
+/// Positions of events in the instruction stream.
 struct Events {
     twice_mean: u128,
     next: u128,
@@ -114,13 +114,13 @@ struct Slow {
     left: u64,
     mix: Mix,
     last_issue: Option<u64>,
-    /// Cause of each of the next stall cycles.
+    /// Causes of the upcoming stall cycles, one per cycle.
     stalls: VecDeque<Cause>,
 }
 
 struct SlowQueue {
     queue: Queue,
-    /// Cycles at which packets were written and not yet read, and at which slots became free.
+    /// Cycles at which the unread packets were written, and at which slots became free.
     packets: VecDeque<u64>,
     freed: VecDeque<u64>,
 }
@@ -130,7 +130,7 @@ struct World<'s> {
     strands: Vec<Slow>,
     queues: Vec<SlowQueue>,
     waiting: Vec<u32>,
-    /// For each unit and each place that has one: the cycle from which it is free.
+    /// For each unit, by instance, the cycle from which it is free.
     units: Vec<Vec<u64>>,
     counts: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,
@@ -372,7 +372,7 @@ fn job(task: &Task, mix: &mut Mix) -> Job {
     }
 }
 
-/// Counts from the first cycle on.
+/// Simulates a system; returns its counts from the first cycle on.
 pub(crate) fn cycle_by_cycle(
     system: &System,
     cycles: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by simulation: is nothing replicated that must not be, and do the Netra document's
-//! configurations come out as its application does?
+//! Plans by simulation: stages that must not be replicated are not, and the Netra document's
+//! configurations give the same results as its application.
 
 use crate::one_state::{keeps_to, replicated};
 use crate::sim::{Dice, World, kinds, random_mapping};
@@ -14,7 +14,8 @@ use linerate_path::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, Stag
 use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, PlanReport, Recommendation};
 
-/// A path of up to four stages on at most `cpus` strands, one stage in four with global state.
+/// A random path of up to four stages on at most `cpus` strands; one stage in four has global
+/// state.
 fn random_path(dice: &mut Dice, cpus: usize) -> (Path, Vec<StageSpec>) {
     let stages = 1 + dice.below(4);
     let global: Vec<usize> = (0..stages).filter(|_| dice.below(4) == 0).collect();
@@ -71,7 +72,7 @@ fn t1() -> Chip {
     Chip::new(&Processor::named("t1").expect("it comes with the program")).expect("a chip")
 }
 
-/// A plan on the T1.
+/// A plan for the T1.
 fn plan(
     path: &Path,
     specs: &[StageSpec],
@@ -110,7 +111,8 @@ fn what_keeps_one_state_is_never_replicated_by_simulation() {
     assert!(held > 5 && advised > 10, "the cases must try it: {held}, {advised}");
 }
 
-/// The source of the examples, as far as a plan needs it: another crate of the tool registers it.
+/// The source kind used by the examples, reduced to what a plan needs: another crate of linerate
+/// registers it.
 const SOURCES: [SourceSpec; 1] = [SourceSpec {
     kind: "a10",
     help: "",
@@ -133,8 +135,8 @@ fn example(configuration: &str) -> Described {
     read_to_plan(text, "rlp", kinds).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The examples give the same costs for the stages as the built-in application, so both must have
-/// the same rate and cycles per instruction.
+/// The examples give stages the same costs as the built-in application, so both must have the same
+/// rate and cycles per instruction.
 #[test]
 fn the_examples_are_the_application_of_the_document() {
     const CYCLES: u64 = 600_000;
@@ -163,7 +165,7 @@ fn the_examples_are_the_application_of_the_document() {
     }
 }
 
-/// Values in both files are identical to the digit.
+/// Values in both files are identical to the last digit.
 #[test]
 fn the_examples_have_the_figures_of_the_application() {
     let application = Application::named("rlp").expect("it comes with the program");
@@ -200,7 +202,7 @@ fn the_examples_have_the_figures_of_the_application() {
     assert_eq!(compared, 6);
 }
 
-/// A plan of an example on the T1.
+/// A plan of an example for the T1.
 fn planned(configuration: &str, cycles: u64) -> PlanReport {
     planned_as(&example(configuration), cycles)
 }
@@ -210,8 +212,9 @@ fn planned_as(described: &Described, cycles: u64) -> PlanReport {
     plan(&described.path, &described.specs, costs, Some(345.3), cycles).expect("a plan")
 }
 
-/// `while(1)` outside the path takes issue slots from it: parking it helps, once, and a placement
-/// on the same pipe, where the loop makes way, is not offered as a separate gain.
+/// A `while(1)` outside the path takes issue slots from it: parking it helps, which is recommended
+/// once, and a placement on the same pipe, where the loop makes way, is not offered as a separate
+/// gain.
 #[test]
 fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     let mut described = example("2");
@@ -223,7 +226,7 @@ fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
         spun.recommendations.iter().filter(|one| one.kind == Change::Park).collect();
     assert_eq!(parks.iter().map(|one| &*one.change).collect::<Vec<_>>(), ["park `ATIF_RX`"]);
     assert!(parks[0].gain.as_number().expect("a gain") > 0.05, "{parks:?}");
-    // Written on pipes 0 to 3, four strands of a segment each on one of them.
+    // The mapping as written uses pipes 0 to 3, each with the four strands of one segment.
     let pipes = |one: &Recommendation| -> Vec<Vec<u32>> {
         let sorted = |cpus: &[u32]| {
             let mut pipes: Vec<u32> = cpus.iter().map(|cpu| cpu / 4).collect();

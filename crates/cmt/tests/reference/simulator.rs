@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator of chip multithreading against one that does nothing but go from cycle to cycle,
-//! and against what the documents say of its parts.
+//! Compares the chip multithreading simulator with one that only steps from cycle to cycle, and its
+//! parts with what the documents say about them.
 
 use crate::cycle_by_cycle::cycle_by_cycle;
 use crate::sim::Dice;
@@ -36,8 +36,8 @@ fn random_task(dice: &mut Dice, input: Input, outputs: Vec<usize>, units: usize)
     }
 }
 
-/// Chains of two or three strands behind a line each, `while(1)` and parked strands, idle polls
-/// of a strand in addition to its work; a chip of up to 3 cores.
+/// Chains of two or three strands, each after its own line; `while(1)` and parked strands; strands
+/// with idle polls in addition to their work; a chip with up to 3 cores.
 fn random_system(dice: &mut Dice) -> System {
     let unit = |dice: &mut Dice| Unit {
         name: "unit".to_owned(),
@@ -133,14 +133,14 @@ fn t1() -> Chip {
     Chip::new(&Processor::named("t1").unwrap()).unwrap()
 }
 
-/// `runs` on the strands of the first core.
+/// A system with `runs` on the strands of the first core.
 fn on_one_core(chip: Chip, runs: impl IntoIterator<Item = Runs>) -> System {
     let strands = runs.into_iter().zip(0..);
     let strand = |(runs, cpu)| Strand { name: format!("strand {cpu}"), cpu, runs };
     System { chip, strands: strands.map(strand).collect(), queues: Vec::new(), sources: Vec::new() }
 }
 
-/// A strand that only issues, with `bubble_cycles` after each instruction.
+/// A strand that only issues instructions, with `bubble_cycles` after each.
 fn issuing(bubble_cycles: f64) -> Runs {
     let poll = Poll {
         instructions: 1000.0,
@@ -158,7 +158,7 @@ fn cpi(outcome: &Outcome, index: usize) -> f64 {
 }
 
 /// "The maximum throughput of 1 strand is 1 instruction per cycle if all other strands are stalled
-/// or parked"; four `while(1)` have a quarter each.
+/// or parked"; four `while(1)` strands get a quarter each.
 #[test]
 fn four_busy_strands_issue_every_fourth_cycle_and_one_alone_each_cycle() {
     let four = simulate(&on_one_core(t1(), vec![Runs::Busy; 4]), &run(0, 4000)).unwrap();
@@ -167,8 +167,8 @@ fn four_busy_strands_issue_every_fourth_cycle_and_one_alone_each_cycle() {
     assert_eq!(cpi(&alone, 0), 1.0);
 }
 
-/// A compute-bound strand next to three `while(1)` is close to the worst case, next to three parked
-/// strands it has the best; a strand that mostly stalls is hardly affected.
+/// A compute-bound strand next to three `while(1)` strands is close to the worst case, next to
+/// three parked strands it is in the best case; a strand that mostly stalls is hardly affected.
 #[test]
 fn neighbours_that_spin_cost_what_computes_most() {
     let beside = |bubbles: f64, neighbour: &Runs| {
@@ -178,11 +178,11 @@ fn neighbours_that_spin_cost_what_computes_most() {
     assert_eq!(beside(0.0, &Runs::Parked), 1.0);
     assert_eq!(beside(0.0, &Runs::Busy), 4.0);
     assert!((beside(9.0, &Runs::Parked) - 10.0).abs() < 0.01);
-    // Ready again, it issued longest ago, and is next.
+    // When ready again, the strand is the one that issued least recently, so it is next.
     assert!((beside(9.0, &Runs::Busy) - 10.0).abs() < 0.01);
 }
 
-/// They "only affect strands on the same core".
+/// `while(1)` strands "only affect strands on the same core".
 #[test]
 fn busy_strands_of_other_cores_change_nothing() {
     let alone = on_one_core(t1(), [issuing(1.5)]);
@@ -193,8 +193,8 @@ fn busy_strands_of_other_cores_change_nothing() {
     assert_eq!(alone.strands[0], among.strands[0]);
 }
 
-/// "Slow down the polling loop by executing a long latency instruction": it stalls, and a
-/// neighbour has its turns.
+/// "Slow down the polling loop by executing a long latency instruction": the poller stalls, and a
+/// neighbour gets its issue slots.
 #[test]
 fn slow_polling_gives_a_neighbour_its_turns() {
     let poller = |slow_cycles| {
@@ -209,12 +209,12 @@ fn slow_polling_gives_a_neighbour_its_turns() {
     };
     assert_eq!(beside(0.0), 2.0);
     let slowed = beside(90.0);
-    // Of about 110 cycles, the poller gets ten.
+    // Out of about 110 cycles, the poller gets ten.
     assert!((slowed - 110.0 / 100.0).abs() < 0.01, "{slowed}");
 }
 
-/// Two strands that use a unit for each instruction: on one pipe of the T2 they alternate anyway;
-/// on both pipes of a core each waits for the other at the unit, on two cores none does.
+/// Two strands that use a unit for every instruction: on one pipe of the T2 they alternate anyway;
+/// on the two pipes of a core each waits for the other at the unit; on two cores neither waits.
 #[test]
 fn the_pipes_of_a_t2_core_share_their_unit() {
     let chip = Chip::new(&Processor::named("t2").unwrap()).unwrap();
@@ -239,12 +239,13 @@ fn the_pipes_of_a_t2_core_share_their_unit() {
         outcome.cycles as f64 / outcome.strands[0].packets() as f64
     };
     let [same_pipe, same_core, apart] = [[0, 1], [0, 4], [0, 8]].map(per_packet);
-    // Distances between uses vary: some instructions use the unit twice and wait alone.
+    // Distances between uses vary: some instructions use the unit twice, and wait even without a
+    // neighbour.
     assert!(same_pipe > 195.0 && same_core > 190.0, "{same_pipe}, {same_core}");
     assert!(apart < 150.0, "{apart}");
 }
 
-/// Throughput is the lower of offered load and capacity; the excess is dropped.
+/// Throughput is the lesser of offered load and capacity; the excess is dropped.
 #[test]
 fn the_slower_of_line_and_strand_decides() {
     for (cycles_per_packet, wanted) in [(500.0, 200.0), (150.0, 200.0), (200.0, 200.0)] {
@@ -265,7 +266,7 @@ fn the_slower_of_line_and_strand_decides() {
     }
 }
 
-/// Changes that make a valid system or its first task invalid.
+/// A change that makes a valid system or its first task invalid.
 type Spoil<'f> = &'f dyn Fn(&mut System, &mut Task);
 
 #[test]
@@ -323,8 +324,8 @@ fn stalls_sum_up() {
     assert_eq!(stalls.sum(), 63);
 }
 
-/// Result of a configuration of the RLP application on a chip: thousand packets per second of each
-/// flow, and cycles per instruction by role.
+/// Result of an RLP application configuration on a chip: rate of each flow in thousands of packets
+/// per second, and cycles per instruction by role.
 fn rlp(chip: &Chip, configuration: &str) -> (f64, Vec<(String, f64)>) {
     let application = Application::named("rlp").unwrap();
     let pipes = &application.configuration(configuration).unwrap().pipes;
@@ -339,7 +340,8 @@ fn rlp(chip: &Chip, configuration: &str) -> (f64, Vec<(String, f64)>) {
     (outcome.kpps(sent) / 4.0, cpi.collect())
 }
 
-/// "Configuration 1 sustained 224 kpps", configuration 2 310; the CPI of tables 10-6 and 10-7.
+/// "Configuration 1 sustained 224 kpps", configuration 2 sustained 310; CPI from tables 10-6 and
+/// 10-7.
 #[test]
 fn the_document_s_configurations_come_out() {
     for (name, wanted_kpps, wanted_cpi) in [
@@ -367,7 +369,8 @@ fn the_application_runs_on_the_t2_too() {
     }
 }
 
-/// "Run your application with both parked and `while(1)` loops on the idle strands": the range.
+/// "Run your application with both parked and `while(1)` loops on the idle strands": this gives the
+/// range.
 #[test]
 fn parked_strands_are_the_best_case_and_spinning_ones_the_worst() {
     let application = Application::named("rlp").unwrap();

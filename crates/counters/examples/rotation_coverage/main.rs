@@ -4,7 +4,7 @@
 //!
 //! `cargo run --release -p linerate-counters --example rotation_coverage [RUNS]`
 //!
-//! Exits with 1 if the coverage for any load is below 90 or above 99 %.
+//! Exits with status 1 if the coverage for any load is below 90 % or above 99 %.
 
 mod simulation;
 mod tally;

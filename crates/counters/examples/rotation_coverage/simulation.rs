@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Synthetic loads with known totals, multiplexed.
 //!
-//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses come
-//! mostly with packets, instructions also with idle polling. Everything is drawn from a seed.
+//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses occur
+//! mostly with packets, instructions also with idle polling. All randomness derives from a seed.
 
 use linerate_counters::rotation::{Counts, Plan, Slice, Slices, Turns, Whole};
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-/// Steps in a millisecond.
+/// Steps per millisecond.
 pub(crate) const STEPS_PER_MS: usize = 10;
 
 /// A synthetic load of this many steps.
@@ -20,7 +20,7 @@ pub(crate) struct Load {
     draw: fn(&mut Draw<'_>),
 }
 
-/// The rates of one step.
+/// Event rates of one step.
 #[derive(Clone, Copy)]
 struct Rates {
     packets: f64,
@@ -29,7 +29,7 @@ struct Rates {
     idle_instructions: f64,
 }
 
-/// Ordinary work: 10 packets in 0.1 ms, 300 instructions and 4 misses each.
+/// Ordinary work: 10 packets per 0.1 ms, with 300 instructions and 4 misses each.
 const WORK: Rates = Rates {
     packets: 10.0,
     misses_per_packet: 4.0,
@@ -40,14 +40,14 @@ const WORK: Rates = Rates {
 /// Polling without packets.
 const IDLE: Rates = Rates { packets: 0.0, idle_instructions: 8000.0, ..WORK };
 
-/// Recording target of a load.
+/// Generates the trace of a load.
 struct Draw<'a> {
     random: &'a mut fastrand::Rng,
     steps: usize,
     trace: Trace,
 }
 
-/// Sums of a load from its start to each step.
+/// Cumulative sums of a load from its start to each step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     /// Packets.
@@ -61,8 +61,8 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// Approximately normal: mean 0, standard deviation 1. The sum of four uniform numbers (instead
-    /// of the usual 12), all from one draw.
+    /// Approximately normal: mean 0, standard deviation 1. The sum of four uniformly distributed
+    /// numbers (instead of the usual 12), all from one draw.
     fn noise(&mut self) -> f64 {
         let bits = self.random.u64(..);
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
@@ -73,8 +73,8 @@ impl Draw<'_> {
         self.random.f64() < probability
     }
 
-    /// Draws one step: packets vary by 15 %, costs by 10 and 30 %; idle polling occasionally misses
-    /// the cache.
+    /// Draws one step: packets vary by 15 %, costs per packet by 10 and 30 %; idle polling
+    /// occasionally misses the cache.
     fn step(&mut self, rates: Rates) {
         let packets = rates.packets * (1.0 + 0.15 * self.noise()).max(0.0);
         let instructions = packets * rates.instructions_per_packet * (1.0 + 0.1 * self.noise())
@@ -95,14 +95,15 @@ impl Draw<'_> {
         }
     }
 
-    /// Work for the first `share` of every `period` ms, else idle polling, with a random phase.
+    /// Work for the first `share` of every `period` ms and idle polling for the rest, with a random
+    /// phase.
     fn periodic(&mut self, period: f64, share: f64) {
         let phase = self.random.f64();
         self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
     }
 
-    /// Alternating work and idle polling with exponentially distributed durations of these means in
-    /// ms.
+    /// Alternating work and idle polling, with exponentially distributed durations whose means are
+    /// given in ms.
     fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
         let mut works = self.chance(work_ms / (work_ms + idle_ms));
         for _ in 0..self.steps {
@@ -138,7 +139,7 @@ impl Draw<'_> {
     }
 }
 
-/// All loads. With four sets and slices of 2 ms, a round is 16 ms on average.
+/// All loads. With four sets and 2 ms slices, a round takes 16 ms on average.
 pub(crate) const LOADS: [Load; 18] = [
     Load { name: "steady", prose: "always the same", draw: |d| d.by_time(|_| WORK) },
     Load {
@@ -233,7 +234,7 @@ impl Load {
 /// Base of scaled counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// Time on the processor.
+    /// CPU time.
     Time,
     /// Packets, always counted.
     Packets,
@@ -248,7 +249,7 @@ fn between(sums: &[f64], from: usize, to: usize) -> f64 {
     sum_at(sums, to) - sum_at(sums, from)
 }
 
-/// As shown by a counter: integers.
+/// As a counter reports it: an integer.
 fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
     sum_at(sums, to).round() as u64 - sum_at(sums, from).round() as u64
 }
@@ -272,8 +273,8 @@ impl Trace {
         }
     }
 
-    /// Counts in slices: set 0 has the instructions, all other sets the misses. The switch to the
-    /// next set is up to 0.2 ms late, and sometimes much later, mostly under load.
+    /// Counts in slices: set 0 counts the instructions, all other sets the misses. The switch to
+    /// the next set is up to 0.2 ms late, and sometimes much later, mostly under load.
     pub(crate) fn rotate(
         &self,
         sets: usize,
@@ -315,9 +316,9 @@ impl Trace {
     }
 
     /// Emulates rpistat: four sets for 100 ms each in fixed order, scaled by time. Returns the
-    /// estimate of the misses, counted by one of the sets, and half of the interval if slices were
-    /// independent samples (infinite for a single one); `None` if the run ends before that set is
-    /// counted.
+    /// estimate of the misses, counted by one of the sets, and the half-width of the interval under
+    /// the assumption that slices are independent samples (infinite for a single slice); `None` if
+    /// the run ends before that set is counted.
     pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
         let (sets, length) = (4, 100 * STEPS_PER_MS);
         let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);
@@ -333,7 +334,7 @@ impl Trace {
         }
         let squares: f64 = samples.iter().map(|(c, d)| (c - rate * d).powi(2)).sum();
         let variance = n as f64 * squares / (n - 1) as f64 * (1.0 - time / all);
-        // Of Student's t, for 2 to 6 slices.
+        // Quantiles of Student's t, for 2 to 6 slices.
         let student = [12.71, 4.30, 3.18, 2.78, 2.57][(n - 2).min(4)];
         Some((rate * all, student * variance.sqrt() * all / time))
     }

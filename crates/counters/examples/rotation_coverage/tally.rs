@@ -37,11 +37,11 @@ impl Tally {
 pub(crate) struct Outcome {
     /// Misses, scaled by time.
     pub(crate) by_time: Tally,
-    /// Misses, scaled by packets: per unit of work.
+    /// Misses, scaled by packets, i.e. per unit of work.
     pub(crate) by_packets: Tally,
-    /// Misses per thousand instructions, which are in a different set; scaled by time.
+    /// Misses per thousand instructions, which are counted in a different set; scaled by time.
     pub(crate) per_instruction: Tally,
-    /// Misses as rpistat counts them.
+    /// Misses, counted as rpistat does.
     pub(crate) round_robin: Tally,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Setting {
     pub(crate) runs: usize,
 }
 
-/// Counts a load repeatedly. All sets but the first count the same event, so that each run gives
+/// Counts a load repeatedly. All sets except the first count the same event, so each run gives
 /// several samples of the error.
 pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
     let Setting { sets, slice_ms, run_ms, runs } = setting;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Error of multiplexed counts, for `cargo xtask accuracy`: the scaled task clock on a synthetic
-//! processor with two counters, compared with the unscaled task clock. The gaps between two sets
-//! are lost.
+//! processor with two counters, compared with the unscaled task clock. Time in the gaps between
+//! sets is not counted.
 //!
 //! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
 
@@ -25,7 +25,7 @@ const RUNS: usize = 11;
 /// Slices per run.
 const SLICES: u32 = 150;
 
-/// Maximum error of a scaled count, and of the ratio of two from different sets.
+/// Maximum relative error of a scaled count, and of the ratio of two counts from different sets.
 const LIMIT: f64 = 0.03;
 
 const TASK_CLOCK: u64 = 1;
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// The largest relative error of five scaled counts, and that of the ratio of two.
+/// The largest relative error among five scaled counts, and the relative error of a ratio of two.
 fn run() -> [f64; 2] {
     let mut events = hardware(CLOCK, 5);
     events.push(software("task_clock_ns", TASK_CLOCK));
@@ -62,14 +62,14 @@ fn run() -> [f64; 2] {
     let counts = session.finish();
     let value = |event: usize| counts.events[event].map_or(f64::NAN, |tally| tally.estimate.value);
     let off = |value: f64, truth: f64| (value / truth - 1.0).abs();
-    // Not `f64::max`, which would leave out what is not a number.
+    // Not `f64::max`, which would ignore NaN.
     let larger = |a: f64, b: f64| if a >= b { a } else { b };
     let largest = (0..5).map(|event| off(value(event), value(5))).fold(0.0, larger);
     let ratio = counts.derive(|events| Some(events[2] / events[4]));
     [largest, ratio.map_or(f64::NAN, |ratio| off(ratio.value, 1.0))]
 }
 
-/// Works until this thread has used this CPU time.
+/// Works until this thread has used `time` of CPU time.
 fn work(time: Duration) {
     let begin = thread_cpu_time_ns();
     while u128::from(thread_cpu_time_ns() - begin) < time.as_nanos() {

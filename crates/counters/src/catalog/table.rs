@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event tables generated from data/events, and their selection by processor.
+//! Event tables, generated from data/events, and their selection by processor.
 
 use crate::event::Class;
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW, SOFTWARE, Selector};
 use linerate_machine::identity::{ArmCore, Identity};
 
-/// Events of one processor, or of several with the same numbering.
+/// Events of one processor, or of several processors with the same numbering.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) manual: &'static str,
-    /// Name prefixes of units with a file for each event they implement.
+    /// Name prefixes of units with a sysfs file for each event they implement.
     pub(super) units: &'static [&'static str],
     /// Normalized native names of the events that emulators count; `None` if emulators are trusted.
     pub(super) emulated: Option<&'static [&'static str]>,
     processors: &'static [Processor],
-    /// Vendors whose other processors have the architectural events in this table.
+    /// Vendors whose other processors also have the architectural events in this table.
     fallback: &'static [&'static str],
     pub(super) rows: &'static [Row],
     /// Portable names that these processors do not count, with reasons.
     pub(super) absent: &'static [(&'static str, &'static str)],
 }
 
-/// An event of a table.
+/// An event in a table.
 #[derive(Debug)]
 pub(super) struct Row {
     /// Its portable names.
@@ -36,12 +36,12 @@ pub(super) struct Row {
     pub(super) class: Class,
     pub(super) selector: Selector,
     pub(super) prose: &'static str,
-    /// Whether it only occurs in the kernel.
+    /// Whether the event occurs only in the kernel.
     pub(super) kernel_only: bool,
 }
 
 impl Row {
-    /// The first portable name; the native one if there is none.
+    /// The first portable name, or the native name if there is none.
     pub(super) fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or(self.id)
     }
@@ -62,7 +62,7 @@ pub(super) fn software() -> &'static Table {
     &SOFTWARE_TABLE
 }
 
-/// Events whose codes the kernel chooses.
+/// Generic events, whose codes the kernel chooses.
 pub(super) fn generic() -> &'static Table {
     &GENERIC
 }
@@ -82,8 +82,8 @@ pub(super) fn aliases() -> impl Iterator<Item = &'static str> {
     ALIASES.iter().map(|(alias, _)| *alias)
 }
 
-/// The table of a processor, and whether it is specific to it. `units` are the names of the
-/// kernel's units.
+/// The table for a processor, and whether it is specific to that processor. `units` are the names
+/// of the kernel's PMU units.
 pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table, bool) {
     if let Some(table) = PROCESSORS.iter().find(|table| table.fits(identity)) {
         return (table, true);
@@ -147,7 +147,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The first matching table is used, so two matches would depend on the order of files.
+    /// The first matching table is used, so if two matched, the choice would depend on the order of
+    /// files.
     #[test]
     fn no_processor_has_two_tables() {
         let only_one = |identity: Identity| {

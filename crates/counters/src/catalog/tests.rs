@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables compared with published numbers, and every notation on synthetic files.
+//! Checks the tables against published numbers, and every notation against synthetic files.
 
 mod notations;
 
@@ -22,7 +22,7 @@ fn power(version: u32) -> Identity {
     Identity::Power { name: "any".to_owned(), pvr: version << 16 | 0x0201 }
 }
 
-/// A directory like /sys with the given files.
+/// A directory laid out like /sys, with the given files.
 fn sysfs(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -37,7 +37,7 @@ fn catalog(identity: &Identity) -> Catalog {
     Catalog::for_processor(identity, sysfs(&[]).path())
 }
 
-/// One processor of each table.
+/// One processor for each table.
 fn one_of_each() -> Vec<(&'static str, Identity)> {
     vec![
         ("arm1176", arm(&[0xb76])),
@@ -66,11 +66,12 @@ fn processors_find_their_table_and_others_say_so() {
         assert!(!catalog.title().is_empty() && !catalog.manual().is_empty());
     }
     for (identity, table, is_known) in [
-        // A Zen 4 for desktops, a Zen 3 for them; Hygon's Zen; a family and a model to come.
+        // Desktop Zen 4 and Zen 3, Hygon's Zen, a future family and a future model.
         (x86("AuthenticAMD", 0x19, 0x61), "amd_zen4", true),
         (x86("AuthenticAMD", 0x19, 0x21), "amd_zen3", true),
         (x86("HygonGenuine", 0x18, 0x00), "amd_zen1", true),
-        // Between the models of Zen 2 are those of an older one, and between Zen 6 those of Zen 5.
+        // Zen 2's model numbers are interspersed with those of an older Zen, and Zen 6's with those
+        // of Zen 5.
         (x86("AuthenticAMD", 0x17, 0x50), "amd_zen1", true),
         (x86("AuthenticAMD", 0x17, 0x60), "amd_zen2", true),
         (x86("AuthenticAMD", 0x17, 0xb0), "generic", false),
@@ -105,10 +106,10 @@ fn an_unknown_arm_core_is_known_by_its_unit() {
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
 
-/// Independent sources: the lectures and the application note among the sources of this work
-/// (Cortex-A7, MPC7455), Linux's drivers, which map generic events to such codes
+/// Independent sources: the lectures and the application note that this project draws on
+/// (Cortex-A7, MPC7455); Linux's drivers, which map generic events to these codes
 /// (events/amd/core.c, power8-pmu.c, power9-pmu.c, power10-pmu.c, mpc7450-pmu.c, arm_pmuv3.c,
-/// arm_v6_pmu.c), and FreeBSD's hwpmc_mpc7xxx.c.
+/// arm_v6_pmu.c); and FreeBSD's hwpmc_mpc7xxx.c.
 #[test]
 fn numbers_are_those_known_from_elsewhere() {
     let zen4 = x86("AuthenticAMD", 0x19, 0x11);
@@ -182,7 +183,7 @@ fn numbers_are_those_known_from_elsewhere() {
     }
 }
 
-/// L2 of POWER10 counts stores in every other cycle only, alternating between threads.
+/// POWER10's L2 counts stores only every other cycle, alternating between threads.
 #[test]
 fn events_that_count_a_part_are_not_inherited() {
     let power9 = catalog(&power(0x004e));
@@ -192,8 +193,8 @@ fn events_that_count_a_part_are_not_inherited() {
     }
 }
 
-/// A processor may lack architectural events (Nehalem counts no bus cycles, guests fewer); their
-/// codes would count 0, but the kernel knows and refuses them.
+/// A processor may lack some architectural events (Nehalem does not count bus cycles, guests have
+/// even fewer). Their codes would count 0, but the kernel knows which are missing and refuses them.
 #[test]
 fn architectural_events_are_left_to_the_kernel() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x1e));
@@ -206,7 +207,7 @@ fn architectural_events_are_left_to_the_kernel() {
         "branch_misses",
         "bus_cycles",
     ];
-    // PERF_COUNT_HW_* of include/uapi/linux/perf_event.h are numbered in this order.
+    // PERF_COUNT_HW_* in include/uapi/linux/perf_event.h are numbered in this order.
     for (number, name) in (0..).zip(names) {
         assert_eq!(
             intel.resolve(name).unwrap().selector,
@@ -216,7 +217,8 @@ fn architectural_events_are_left_to_the_kernel() {
     }
 }
 
-/// Every listed name is accepted, every missing one is refused with a reason, and names are unique.
+/// Every available event is accepted by its listed name, every absent one is refused with a reason,
+/// and names are unique.
 #[test]
 fn lists_and_names_agree_for_every_processor() {
     for (table, identity) in one_of_each() {
@@ -315,7 +317,7 @@ fn unknown_names_suggest_what_is_near() {
     assert_eq!(near("contextswitches")[0], "context_switches");
     assert_eq!(near("qqqq"), [""; 0]);
     assert_eq!(near(" "), [""; 0]);
-    // Every suggestion is a name that is understood, if not counted here.
+    // Every suggestion is a known name, even if its event is not counted here.
     for suggested in near("l1d") {
         assert!(!matches!(zen.resolve(&suggested), Err(NameError::Unknown { .. })), "{suggested}");
     }
@@ -325,7 +327,7 @@ fn unknown_names_suggest_what_is_near() {
     assert!(matches!(zen.resolve(":u"), Err(NameError::Malformed { .. })));
 }
 
-/// QEMU's Cortex-A57 implements three events, and the others would read 0.
+/// QEMU's Cortex-A57 implements three events; all others would read 0.
 #[test]
 fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let unit = "bus/event_source/devices/armv8_cortex_a57";
@@ -348,11 +350,11 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let counted = |info: &&EventInfo| info.absent.is_none() && info.class == Class::Hardware;
     let counted: BTreeSet<_> = list.iter().filter(counted).map(|info| info.name).collect();
     assert!(counted.iter().eq(&["branches", "cycles", "instructions"]), "{counted:?}");
-    // A core that has the better event as well is counted by it.
+    // If a core also has the better event, that one is used.
     std::fs::write(root.path().join(file("br_retired")), "event=0x21").unwrap();
     assert_eq!(catalog.resolve("branches").unwrap().selector.config, 0x21);
     assert_eq!(catalog.resolve("pc_write_retired").unwrap().name, "pc_write_retired");
-    // One kind of core of two that lacks an event would leave its threads uncounted.
+    // If one of two core types lacks an event, threads on it would not be counted.
     let little = root.path().join("bus/event_source/devices/armv8_cortex_a53/events");
     std::fs::create_dir_all(&little).unwrap();
     std::fs::write(little.join("cpu_cycles"), "event=0x11").unwrap();
@@ -384,6 +386,6 @@ fn events_that_an_emulator_leaves_at_0_are_refused() {
         }
         assert!(power.resolve("l1d_misses").is_err() && power.resolve("branches").is_err());
     }
-    // Emulators of other tables are trusted, or the kernel lists the events.
+    // For other tables, the emulator is trusted, or the kernel lists the events.
     assert!(catalog(&arm(&[0xd08])).on_emulator().resolve("l1d_misses").is_ok());
 }

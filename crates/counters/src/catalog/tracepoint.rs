@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracepoints by their number in tracefs.
+//! Tracepoints, resolved to their IDs in tracefs.
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
@@ -49,11 +49,11 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The directory of all tracepoints, in tracefs or at its older location; of the running kernel
-/// also where it is not mounted, if this process may mount it for itself.
+/// Returns the directory of all tracepoints, in tracefs or at its older location. For the running
+/// kernel, an unmounted tracefs also works if this process may mount it privately.
 ///
 /// # Errors
-/// The reason why there is none, and the command that would change it.
+/// The reason why there is no such directory, and the command that would fix it.
 pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     let places = ["kernel/tracing/events", "kernel/debug/tracing/events"];
     for folder in places.map(|place| sysfs.join(place)) {
@@ -72,7 +72,8 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     Err((format!("tracefs is not mounted at {}", sysfs.join("kernel/tracing").display()), MOUNT))
 }
 
-/// The closest tracepoints of the subsystem; without such a subsystem, those of the closest one.
+/// Suggests the closest tracepoints in the subsystem, or in the closest subsystems if it does not
+/// exist.
 fn unknown(events: &Path, name: &str, subsystem: &str) -> NameError {
     let folders = |path: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

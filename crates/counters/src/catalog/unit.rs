@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of a unit, described by its files under /sys/bus/event_source/devices.
+//! Events of a unit, as described by its files under /sys/bus/event_source/devices.
 //!
-//! `type` has the number of the unit; `format/umask` says which bits of which word a term fills, as
-//! in `config:8-15`; `events/energy-pkg` has terms by a name, as in `event=0x02`, with the meaning
-//! of one count in `events/energy-pkg.scale` and `.unit`. (Linux, Documentation/ABI/testing,
-//! sysfs-bus-event_source-devices-format and -events.)
+//! `type` holds the unit's number; `format/umask` says which bits of which word a term fills, as in
+//! `config:8-15`; `events/energy-pkg` holds the terms behind an event name, as in `event=0x02`,
+//! with the meaning of one count in `events/energy-pkg.scale` and `.unit`. (Linux,
+//! Documentation/ABI/testing, sysfs-bus-event_source-devices-format and -events.)
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
@@ -69,7 +69,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     })
 }
 
-/// An event of a unit that the machine lacks.
+/// Error for an event of a unit that the machine lacks.
 fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     let units = names(sysfs);
     let near = nearest(unit, units.iter().map(String::as_str));
@@ -84,7 +84,7 @@ fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     }
 }
 
-/// A term and its number, if it has one: `event=0x3c`, `any`.
+/// Splits a term into its name and its number, if it has one: `event=0x3c`, `any`.
 fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     let (key, value) = match term.split_once('=') {
         Some((key, value)) => (key, Some(value)),
@@ -95,14 +95,14 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     }
     let number = value.map(|value| {
         number(value).ok_or_else(|| match value {
-            "?" => format!("`{key}` needs a value: append {key}=0x.."),
+            "?" => format!("`{key}` needs a value: write {key}=0x.."),
             _ => format!("the value of `{term}` is not a number below 2^64"),
         })
     });
     Ok((key, number.transpose()?))
 }
 
-/// The words of `perf_event_attr` to be filled by terms.
+/// The `perf_event_attr` words that terms fill.
 struct Words<'a> {
     folder: &'a Path,
     selector: Selector,
@@ -134,7 +134,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// Unit of one count of an event: `2.3e-10 Joules`.
+    /// Returns the unit of one count of an event: `2.3e-10 Joules`.
     fn meaning(&self, event: &str) -> Option<String> {
         let file = |ending| read(&self.folder.join("events").join(format!("{event}.{ending}")));
         match (file("scale"), file("unit")) {
@@ -159,7 +159,7 @@ impl Words<'_> {
         }
     }
 
-    /// Spreads a number over the bits of a format, lowest first: `config:0-7,32-35`.
+    /// Spreads a number over the bits of a format, lowest bit first: `config:0-7,32-35`.
     fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
         let bad = || format!("unsupported format of `{key}`: `{format}`");
         let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
@@ -189,7 +189,7 @@ impl Words<'_> {
     }
 }
 
-/// A decimal number, or a hexadecimal one after `0x`.
+/// Parses a decimal number, or a hexadecimal one with the prefix `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

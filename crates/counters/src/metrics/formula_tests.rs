@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas compared with directly evaluated expression trees.
+//! Compares formulas with directly evaluated expression trees.
 
 use super::*;
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn any_text_is_a_formula_or_an_error_within_it(text in "[a-c0-9+*/(). -]{0,24}|\\PC{0,16}") {
         match Formula::parse(&text) {
-            // Without counts, only a formula of numbers has a value.
+            // Without counts, only a formula of constants has a value.
             Ok(formula) if !formula.events().is_empty() => {
                 prop_assert_eq!(formula.value(|_| None), None);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State of the module `kmod/pmu_user` from /proc/pmu_user: CPUs with accessible registers, and the
-//! assignment of events to counters.
+//! State of the module `kmod/pmu_user`, from /proc/pmu_user: the CPUs with accessible registers,
+//! and which counter counts which event.
 //!
 //! ```text
 //! cpu N open B PMUSERENR X PMCR X counting X before PMUSERENR X PMCR X holder perf|none
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! No other format is accepted: a register is read if this text declares it accessible, and if it
-//! is not, the read is an illegal instruction. Not here: reading them
+//! is not, the read is an illegal instruction. Not here: reading the registers
 //! ([`registers`](crate::registers)).
 
 use crate::event::Event;
@@ -22,18 +22,18 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The number of the cycle counter among counters, and of cycles and instructions among events (ARM
-/// Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile, D13).
+/// The number of the cycle counter among the counters, and of cycles and instructions among the
+/// events (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile, D13).
 pub const CYCLE_COUNTER: u32 = 31;
 const CYCLES: u32 = 0x11;
 const INSTRUCTIONS: u32 = 0x08;
 
-/// Bits of PMUSERENR and PMCR, as in `native/pmu/armv7.h`: user access; enable; cycle counter
+/// Bits in PMUSERENR and PMCR, as in `native/pmu/armv7.h`: user access, enable, cycle counter
 /// divided by 64.
 const USER_ENABLE: u32 = 0x1;
 const ENABLE: u32 = 0x1;
 const DIVIDE: u32 = 0x8;
-/// AArch64 only: 64-bit cycles, without a divider.
+/// AArch64 only: 64-bit cycle counter, without the divider.
 const LONG_CYCLES: u32 = 0x40;
 
 /// State of the module.
@@ -41,9 +41,9 @@ const LONG_CYCLES: u32 = 0x40;
 pub struct Module {
     /// The online CPUs, ascending.
     pub cpus: Vec<Cpu>,
-    /// Number of event counters of a CPU.
+    /// Number of event counters per CPU.
     pub counters: u32,
-    /// The event counters in use, and last the cycle counter.
+    /// The event counters in use; the cycle counter is last.
     pub selected: Vec<Selected>,
 }
 
@@ -52,11 +52,11 @@ pub struct Module {
 pub struct Cpu {
     /// Its number.
     pub number: u32,
-    /// Whether the module enabled access; other code may have disabled it since.
+    /// Whether the module enabled access, which other code may have disabled since.
     is_opened: bool,
     user_enable: u32,
     control: u32,
-    /// A bit for each counter.
+    /// One bit for each counter.
     counting: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct Cpu {
 pub struct Selected {
     /// The counter: an event counter, or [`CYCLE_COUNTER`].
     pub counter: u32,
-    /// The architecture's number of the event.
+    /// The event's architectural number.
     pub event: u32,
     /// `None` if the module has no names for this core.
     pub name: Option<String>,
@@ -73,10 +73,10 @@ pub struct Selected {
     pub is_user_only: bool,
 }
 
-/// Unexpected format of the status file.
+/// Error for a status file with an unexpected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The first wrong line, from 1.
+    /// Number of the first invalid line, from 1.
     pub line: usize,
     /// Description of the defect.
     pub reason: &'static str,
@@ -88,7 +88,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Path of the module's status file, below the root.
+/// Path of the module's status file, relative to the root.
 pub const FILE: &str = "proc/pmu_user";
 
 /// Content of [`FILE`] if the module is loaded.
@@ -98,7 +98,7 @@ const CPU: &str = "cpu * open * PMUSERENR * PMCR * counting * before PMUSERENR *
 const COUNTER: &str = "counter * event * *";
 const COUNTER_OF_USER: &str = "counter * event * * user";
 
-/// The words at the wildcards of a pattern, if the rest matches.
+/// Returns the words at a pattern's wildcards, if the rest of the line matches.
 fn matched<'a, const N: usize>(line: &'a str, pattern: &str) -> Option<[&'a str; N]> {
     let (mut words, mut found, mut at) = (line.split(' '), [""; N], 0);
     for expected in pattern.split(' ') {
@@ -173,12 +173,12 @@ impl Selected {
 }
 
 impl Module {
-    /// Current state of the module in the /proc under `root`; `None` if it is not loaded.
+    /// Reads the module's current state from the /proc under `root`; `None` if it is not loaded.
     pub fn loaded(root: &Path) -> Option<PmuUser> {
         match std::fs::read_to_string(root.join(FILE)) {
             Ok(text) => Some(Self::read(&text)),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            // It is there, so it holds the counters.
+            // The file exists, so the module holds the counters.
             Err(_) => Some(Err(Malformed { line: 1, reason: "cannot be read" })),
         }
     }
@@ -197,41 +197,41 @@ impl Module {
         let cpus = whole.iter().take_while(|line| line.starts_with("cpu "));
         let cpus: Vec<Option<Cpu>> = cpus.map(|line| Cpu::read(line)).collect();
         if let Some(wrong) = cpus.iter().position(Option::is_none) {
-            return Err(at(wrong, "is not that of a CPU"));
+            return Err(at(wrong, "does not describe a CPU"));
         }
         let cpus: Vec<Cpu> = cpus.into_iter().flatten().collect();
         let next = cpus.len();
         if next == 0 || !cpus.is_sorted_by(|a, b| a.number < b.number) {
-            return Err(at(next, "lacks its CPUs, or they are not in order"));
+            return Err(at(next, "should follow the lines of the CPUs, in order"));
         }
         let counters = whole.get(next).and_then(|line| matched(line, "counters *"));
         let counters = counters.and_then(|[count]| decimal(count));
         let counters = counters.filter(|count| *count <= CYCLE_COUNTER);
-        let counters = counters.ok_or(at(next, "does not say how many counters there are"))?;
+        let counters = counters.ok_or(at(next, "does not give the number of counters"))?;
         let mut selected: Vec<Selected> = Vec::new();
         for (index, line) in whole.iter().enumerate().skip(next + 1) {
-            let read = Selected::read(line).ok_or(at(index, "is not that of a counter"))?;
+            let read = Selected::read(line).ok_or(at(index, "does not describe a counter"))?;
             let is_in_order = match read.counter {
                 CYCLE_COUNTER => index + 1 == whole.len() && read.event == CYCLES,
                 counter => counter < counters && counter as usize == selected.len(),
             };
             if !is_in_order {
-                return Err(at(index, "is of a counter that does not belong there"));
+                return Err(at(index, "describes a counter that does not belong there"));
             }
             selected.push(read);
         }
         match selected.last() {
             Some(Selected { counter: CYCLE_COUNTER, .. }) => Ok(Self { cpus, counters, selected }),
-            _ => Err(at(whole.len(), "is missing: the one of the cycle counter")),
+            _ => Err(at(whole.len(), "is missing: the line for the cycle counter")),
         }
     }
 
-    /// CPUs whose registers are accessible now.
+    /// Returns the CPUs whose registers are accessible now.
     pub fn open_cpus(&self) -> Vec<u32> {
         self.cpus.iter().filter(|cpu| cpu.is_open()).map(|cpu| cpu.number).collect()
     }
 
-    /// The CPU of this number, if its registers are open.
+    /// Returns the CPU with this number, if its registers are open.
     ///
     /// # Errors
     /// [`RegisterRefusal::Closed`].
@@ -246,11 +246,11 @@ impl Module {
         }
     }
 
-    /// The counter of an event on this CPU, and its tier. `user_only` excludes kernel mode.
+    /// Returns the counter that counts an event on this CPU, and its tier. `user_only` excludes
+    /// kernel mode.
     ///
     /// # Errors
-    /// [`RegisterRefusal`]: it has no number, is not selected, or is counted in other
-    /// modes.
+    /// [`RegisterRefusal`]: the event has no number, is not selected, or is counted in other modes.
     pub fn counter_of(
         &self,
         cpu: &Cpu,
@@ -285,17 +285,17 @@ impl Module {
     }
 }
 
-/// Whether an event occurs whenever instructions of a program execute.
+/// Whether an event occurs whenever a program executes instructions.
 pub(crate) fn never_stops(event: &Event) -> bool {
     matches!(event_number(event.selector), Some(CYCLES | INSTRUCTIONS))
 }
 
-/// The architectural number of an event; `None` if there is no register number for it.
+/// Returns the architectural number of an event; `None` if no number selects it in a register.
 pub fn event_number(selector: Selector) -> Option<u32> {
     match (selector.kind, selector.config) {
         (HARDWARE, 0) => Some(CYCLES),
         (HARDWARE, 1) => Some(INSTRUCTIONS),
-        // Linux' own number for ARMv7's cycle counter (ARMV7_PERFCTR_CPU_CYCLES of its driver).
+        // Linux's own number for ARMv7's cycle counter (ARMV7_PERFCTR_CPU_CYCLES in its driver).
         (RAW, 0xff) if cfg!(target_arch = "arm") => Some(CYCLES),
         (RAW, code) => u32::try_from(code).ok().filter(|code| *code <= 0xffff),
         _ => None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that a thread may read: those that the module opened on its CPU for the events it
-//! selected.
+//! Registers that a thread may read: those the module opened on the thread's CPU, for the events
+//! the module selected.
 
 use super::module::{self, Cpu, Module, PmuUser};
 use super::processor::Processor;
@@ -10,8 +10,8 @@ use crate::reading::Outcome;
 use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::allowed_cpus;
 
-/// Registers of the hardware events among these, for the calling thread: each event that is not yet
-/// refused gets its tier, or the reason for its refusal.
+/// Opens the registers of the hardware events among `events` for the calling thread. Each event not
+/// yet refused gets its tier or the reason for its refusal.
 pub(crate) fn open(
     pmu_user: &PmuUser,
     events: &[Event],
@@ -57,19 +57,19 @@ pub(crate) fn open(
     }
     let registers = Registers::new(processor, &moving);
     if registers.is_none() {
-        let why = RegisterRefusal::Unreadable("access was disabled meanwhile".to_owned());
+        let why = RegisterRefusal::Unreadable("access was disabled in the meantime".to_owned());
         refuse(outcomes, &moving, &why);
     }
     registers
 }
 
-/// Whether a counter is the same in two reads.
+/// Whether two reads of a counter return the same value.
 pub(super) fn stands_still(bank: &impl Bank, number: u32) -> bool {
     let first = bank.counter(number);
     first.is_some() && first == bank.counter(number)
 }
 
-/// The module, and the single CPU of the calling thread.
+/// Returns the module, and the one CPU that the calling thread may run on.
 fn opened(pmu_user: &PmuUser) -> Result<(&Module, Cpu), RegisterRefusal> {
     let module = pmu_user.as_ref().map_err(|malformed| RegisterRefusal::NotUnderstood {
         line: malformed.line,

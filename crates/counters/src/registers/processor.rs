@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 impl Processor {
-    /// Its registers, or the reason why reading them would be unsafe.
+    /// Returns access to the CPU's registers, or the reason why reading them would be unsafe.
     #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
     pub(crate) fn new() -> Result<Self, String> {
         use linerate_linux::illegal;
@@ -44,7 +44,7 @@ impl Processor {
 
     #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
     pub(crate) fn new() -> Result<Self, String> {
-        Err(format!("programs for {} cannot read any", std::env::consts::ARCH))
+        Err(format!("programs built for {} cannot read them", std::env::consts::ARCH))
     }
 }
 
@@ -53,8 +53,8 @@ impl Bank for Processor {
     #[inline]
     fn counter(&self, number: u32) -> Option<u64> {
         let mut count = 0usize;
-        // SAFETY: `count` can be written, and that the register is closed is survived: `new` saw to
-        // that.
+        // SAFETY: `count` is valid for writes, and a read of a closed register is survived: `new`
+        // installed the recovery.
         let is_read = unsafe { lr_registers_read(&raw mut count, number as usize) };
         (is_read == 1).then_some(count as u64)
     }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 /// A counting CPU, and a thread that occasionally leaves it.
 #[derive(Debug, Default)]
 struct Made {
-    /// Events on the CPU, of any thread.
+    /// Events on the CPU, caused by any thread.
     happened: Cell<u64>,
     now_ns: Cell<u64>,
     switches: Cell<u64>,
@@ -46,9 +46,9 @@ impl Bank for &Made {
 /// Activity of a thread between two reads.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// This number of events in this number of ns.
+    /// Causes this number of events in this number of ns.
     Own(u64, u64),
-    /// Off the CPU during this number of events of others, in this number of ns.
+    /// Off the CPU for this number of ns, while other threads cause this number of events.
     Away(u64, u64),
 }
 
@@ -67,7 +67,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// For any sequence, over any number of wraps: counts between reads with equal marks belong to
+    /// For any sequence and any number of wraps, counts between reads with equal marks belong to
     /// the thread itself.
     #[test]
     fn counts_are_the_threads_own_or_the_marks_differ(
@@ -128,7 +128,7 @@ fn a_closed_register_has_no_count() {
 
 #[test]
 fn detects_a_stuck_register() {
-    /// Counts the reads of all counters but 1.
+    /// Counts reads; all counters but counter 1 return the number of reads so far.
     struct Reads(Cell<u64>);
     impl Bank for Reads {
         fn counter(&self, number: u32) -> Option<u64> {
@@ -148,7 +148,7 @@ fn detects_a_stuck_register() {
     assert_eq!([0x08, 0x11, 0x03].map(stops), [true, true, false]);
 }
 
-/// No rate up to the maximum produces 2^32 events in the maximum time between reads.
+/// No rate up to the maximum exceeds 2^32 events in the maximum time between reads.
 #[test]
 fn reads_are_never_too_far_apart() {
     for number in [0, CYCLE_COUNTER] {
@@ -160,7 +160,7 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-/// Rejected instructions on a thread that may run on one CPU, or on all.
+/// Returns the refusal of `instructions` on a thread that may run on one CPU, or on all of them.
 fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {
@@ -201,7 +201,7 @@ fn the_module_is_found_below_a_root() {
     std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(root.path().join(FILE), TEXT).unwrap();
     assert_eq!(Module::loaded(root.path()), Some(Module::read(TEXT)));
-    // Something is there that cannot be read, and holds the counters.
+    // The file exists but cannot be read, so the module holds the counters.
     std::fs::write(root.path().join(FILE), [0xff]).unwrap();
     assert!(Module::loaded(root.path()).is_some_and(|text| text.is_err()));
 }

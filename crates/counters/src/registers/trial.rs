@@ -9,15 +9,15 @@ use linerate_linux::pin_current_thread;
 use std::hint::black_box;
 use std::thread::ScopedJoinHandle;
 
-/// Iterations of the counted loop, each at least one cycle; and the minimum expected count.
+/// Iterations of the counted loop, each taking at least one cycle, and the minimum expected count.
 const ITERATIONS: u64 = 20_000;
 const LEAST: u64 = ITERATIONS / 4;
 
 /// Counts the cycles of a known workload on `cpu`, whose registers the module made accessible. Uses
-/// a separate thread, so that the caller's is not pinned.
+/// a separate thread, so that the calling thread is not pinned.
 ///
 /// # Errors
-/// The reason why too little was counted, or nothing.
+/// The reason why too few cycles were counted, or none.
 pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = std::thread::scope(|scope| {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));
@@ -26,7 +26,9 @@ pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = counted.map_err(|error| format!("cannot start a test thread: {error}"))?;
     let cycles = counted.unwrap_or_else(|_| Err("the test thread panicked".to_owned()))?;
     match cycles < LEAST {
-        true => Err(format!("{cycles} cycles were counted where at least {LEAST} elapsed")),
+        true => {
+            Err(format!("only {cycles} cycles were counted, although at least {LEAST} elapsed"))
+        }
         false => Ok(cycles),
     }
 }
@@ -40,6 +42,6 @@ fn counted(cpu: u32) -> Result<u64, String> {
     (0..ITERATIONS).for_each(|iteration| {
         black_box(iteration);
     });
-    before.and(registers.second(&mut second)).ok_or("access was disabled meanwhile")?;
+    before.and(registers.second(&mut second)).ok_or("access was disabled in the meantime")?;
     Ok(second[0].wrapping_sub(first[0]))
 }

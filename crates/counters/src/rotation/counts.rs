@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates of events, and of metrics computed from them, from sums over slices.
+//! Estimates for events, and for metrics computed from them, based on sums over slices.
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Counts of one event.
+/// Count of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventTally {
-    /// Counts while it was on a counter.
+    /// Raw count: while the event was on a counter.
     pub raw: u64,
     /// Estimate for the whole time, with a 95 % interval; both ends equal the value if nothing was
     /// scaled.
     pub estimate: Estimate,
     /// Whether `estimate` is scaled up from `raw`.
     pub is_scaled: bool,
-    /// The share of the time that it was on a counter, 0 to 1.
+    /// Share of the time that the event was on a counter, 0 to 1.
     pub duty: f64,
-    /// Slices in which it was counted; 0 for an event that is not multiplexed.
+    /// Number of slices in which the event was counted; 0 if it is not multiplexed.
     pub periods: u64,
 }
 
-/// Counts of all events, with their covariance.
+/// Counts of all events, with their covariances.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// One per requested event; `None` if it was refused or never counted.
+    /// One per requested event; `None` if the event was refused or never counted.
     pub events: Vec<Option<EventTally>>,
-    /// Slices counted, over all sets.
+    /// Number of slices counted, over all sets.
     pub slices: u64,
-    /// The estimates; NaN if missing.
+    /// The estimates; NaN for missing ones.
     values: Vec<f64>,
-    /// Scalings of the sets with scaled events.
+    /// Scaling of each set with scaled events.
     scalings: Vec<Scaling>,
     /// Number of multiplexed sets.
     sets: usize,
 }
 
-/// Scaling of the events of one set.
+/// How the events of one set are scaled.
 #[derive(Clone, Debug)]
 struct Scaling {
-    /// Indices of its events.
+    /// Indices of the set's events.
     events: Vec<usize>,
     sums: SetSums,
     duty: f64,
-    /// Base of the whole run over base in the set's slices.
+    /// Base over the whole run, divided by the base in the set's slices.
     factor: f64,
 }
 
-/// Number of counts below which only sampling error is considered: see [`Scaling::chance`].
+/// Raw count below which chance is considered in addition to the differences between slices: see
+/// [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -68,8 +69,8 @@ impl Counts {
         counts
     }
 
-    /// An event that is not multiplexed is only scaled if another user took its counter for some
-    /// time; the counts of that time are unknown.
+    /// Adds an event that is not multiplexed. Such an event is scaled only if another user took its
+    /// counter for some time; the count during that time is unknown.
     fn add_always(&mut self, event: usize, count: &AlwaysCount) {
         let &AlwaysCount { raw, enabled_ns, running_ns } = count;
         let Some(duty) = share(running_ns, enabled_ns) else { return };
@@ -84,7 +85,7 @@ impl Counts {
     fn add_set(&mut self, events: &[usize], sums: &SetSums, whole: &Whole<'_>) {
         let Some(duty) = share(sums.running_ns, whole.enabled_ns) else { return };
         let is_scaled = duty < 1.0;
-        // Without any base in its slices, as good as nothing is known.
+        // If the base is zero in the set's slices, next to nothing is known.
         let factor = if sums.base > 0.0 { whole.base / sums.base } else { 1.0 / duty };
         let factor = if is_scaled { factor } else { 1.0 };
         for (&event, &raw) in events.iter().zip(&sums.counts) {
@@ -108,7 +109,7 @@ impl Counts {
         }
     }
 
-    /// The estimate of one event: at least the raw count.
+    /// Estimates the count of one event: at least the raw count.
     fn scaled(&self, event: usize, raw: u64, periods: u64) -> Estimate {
         let value = self.values[event];
         let mut gradient = vec![0.0; self.values.len()];
@@ -120,8 +121,8 @@ impl Counts {
         Estimate { low: estimate.low.max(raw as f64), ..estimate }
     }
 
-    /// A value computed from the events, with its 95 % interval. `formula` gets one value per
-    /// requested event, NaN for those that were not counted; it must have no side effects and is
+    /// Computes a value from the events, with its 95 % interval. `formula` gets one value per
+    /// requested event, NaN for events that were not counted; it must have no side effects and is
     /// called several times. Both ends of the interval equal the value if nothing was scaled, and
     /// are infinite with too little data. `None` if the formula gives no finite value.
     pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
@@ -143,7 +144,7 @@ impl Counts {
         self.events[event].map_or(0, |tally| tally.periods)
     }
 
-    /// The scaled events on which a formula depends.
+    /// Returns the scaled events on which a formula depends.
     fn used(&self, formula: &impl Fn(&[f64]) -> Option<f64>, value: f64) -> Vec<usize> {
         let is_scaled = |event: &usize| self.events[*event].is_some_and(|tally| tally.is_scaled);
         let depends = |&event: &usize| {
@@ -160,13 +161,13 @@ impl Counts {
         values
     }
 
-    /// A step for finite differences: small compared with the value, large enough to exceed
+    /// Returns a step for finite differences: small compared with the value, but larger than
     /// rounding errors.
     fn step(&self, event: usize) -> f64 {
         1e-4 * self.values[event].abs().max(1.0)
     }
 
-    /// Partial derivatives of a formula by event.
+    /// Returns the partial derivatives of a formula with respect to each event.
     fn gradient(
         &self,
         formula: &impl Fn(&[f64]) -> Option<f64>,
@@ -182,18 +183,18 @@ impl Counts {
         Some(gradient)
     }
 
-    /// Whether a formula is non-negative, and stays so if any of its events is scaled by a thousand
-    /// either way: products and quotients do, differences do not.
+    /// Whether a formula is non-negative, and stays so if any of its events is multiplied or
+    /// divided by a thousand: products and quotients do, differences do not.
     fn is_never_negative(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
         let is_not = |values: &[f64]| formula(values).is_some_and(|value| value >= 0.0);
-        // A thousandfold of nothing would say nothing.
+        // A thousand times 0 is still 0, which would not test anything.
         let scaled = |event: usize, by: f64| self.with(event, self.values[event].max(1.0) * by);
         is_not(&self.values)
             && used.iter().all(|&event| [1e-3, 1e3].iter().all(|&by| is_not(&scaled(event, by))))
     }
 
-    /// Variance of the weighted sum of all events with weights `slope`. `None` if that of one is
-    /// unknown.
+    /// Returns the variance of the sum of all events weighted by `slope`. `None` if the variance of
+    /// any of them is unknown.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let (mut sum, mut roots, mut uncertainty) = (0.0, 0.0, 0.0);
         for scaling in &self.scalings {
@@ -205,7 +206,7 @@ impl Counts {
             roots += f64::sqrt(value);
             uncertainty += value * value / freedom;
         }
-        // Half of the most that sets of the same rounds can have in common: see `super`.
+        // Half of the maximum correlation between sets within a round: see `super`.
         let common = if self.sets > 1 { 0.5 / (self.sets - 1) as f64 } else { 0.0 };
         let value = sum + common * (roots * roots - sum);
         let freedom = if uncertainty > 0.0 { sum * sum / uncertainty } else { f64::INFINITY };
@@ -214,7 +215,7 @@ impl Counts {
 }
 
 impl Scaling {
-    /// Variance of the set's part of a sum over all events, with weights `slope`.
+    /// Returns the variance of this set's part of a sum over all events weighted by `slope`.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let mut variance = self.of_slices(slope)?;
         for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
@@ -228,8 +229,8 @@ impl Scaling {
         Some(variance)
     }
 
-    /// Variance from the differences of slices. The variance of the sampled sums times `factor` is
-    /// that of the estimates; the base contributes because it is sampled too.
+    /// Computes the variance from the differences between slices. The sampled sums times `factor`
+    /// are the estimates; the base contributes to the variance because it is sampled too.
     fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
@@ -242,10 +243,11 @@ impl Scaling {
         Some(Variance { value: value * self.factor * self.factor, freedom })
     }
 
-    /// Lower bound of the variance of an event with `raw` counts. Of a few independent events, each
-    /// was seen with probability `duty`, so the number seen has variance `raw * (1 - duty)`,
-    /// whatever the few differences between slices suggest. If none was seen, the upper bound is
-    /// the number for which seeing none has a probability of 2.5 %.
+    /// Returns a lower bound on the variance for an event with the raw count `raw`. Each of a few
+    /// independent occurrences was seen with probability `duty`, so the number seen has variance
+    /// `raw * (1 - duty)`, whatever the few differences between slices suggest. If none was seen,
+    /// the upper end of the interval is the number of occurrences for which seeing none has a
+    /// probability of 2.5 %.
     fn chance(&self, raw: u64) -> Option<f64> {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
@@ -257,7 +259,7 @@ impl Scaling {
     }
 }
 
-/// The share of the time on a counter; 1 if there was no time. `None` if never.
+/// Returns the share of time on a counter; 1 if no time elapsed. `None` if never on a counter.
 fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
     if running_ns >= enabled_ns {
         return Some(1.0);
@@ -273,9 +275,10 @@ fn unbounded(value: f64, n: u64) -> Estimate {
     Estimate::of_ends(value, None, None, n)
 }
 
-/// The interval around a value with this variance. For a positive value, the same factor up and
-/// down: a rarely seen event (and therefore a low estimate with a low variance) then keeps a
-/// sufficiently high upper end, and the lower end is never negative.
+/// Returns the interval around a value with this variance. For a value that is never negative, both
+/// ends differ from it by the same factor: an event that happened to be seen rarely (so that both
+/// its estimate and its variance are low) then still gets a sufficiently high upper end, and the
+/// lower end is never negative.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
     let (low, high) = match (is_never_negative, value > 0.0) {
@@ -289,8 +292,8 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// The 97.5 % quantile of Student's t: interpolated in the usual table, linear in the reciprocal
-/// degrees of freedom, accurate to 1 %.
+/// Returns the 97.5 % quantile of Student's t: interpolated in the usual table, linearly in the
+/// reciprocal of the degrees of freedom, accurate to 1 %.
 pub(super) fn student(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),

@@ -3,15 +3,15 @@
 
 use super::Slice;
 
-/// Number of groups of differences; the variation between groups shows the accuracy of the
-/// variance. More groups improve it and take more memory (5 KiB for three events).
+/// Number of groups of differences; the variation between groups shows how accurate the variance
+/// is. More groups show it better and take more memory (5 KiB for three events).
 const GROUPS: usize = 64;
 
 /// Sums over the slices of one set.
 ///
-/// A slice is the vector of its counts and its base. Products are those of the differences between
-/// the set's two slices of a round, as upper triangles, one per group. With them, the variance of
-/// any linear combination of counts and base is known afterwards.
+/// A slice is the vector of its counts and its base. The products are those of the differences
+/// between the set's two slices in a round, stored as upper triangles, one per group. They give the
+/// variance of any linear combination of counts and base afterwards.
 #[derive(Clone, Debug)]
 pub(super) struct SetSums {
     /// Slices per round, over all sets.
@@ -24,11 +24,11 @@ pub(super) struct SetSums {
     pub(super) running_ns: u64,
     /// Number of slices.
     pub(super) periods: u64,
-    /// Rounds with both slices.
+    /// Number of rounds with both slices.
     pairs: u64,
     /// `GROUPS` triangles.
     products: Vec<f64>,
-    /// The first slice of a round until the second arrives: round number and vector.
+    /// The first slice of a round, kept until the second arrives: round number and vector.
     first: Option<(u64, Vec<f64>)>,
 }
 
@@ -54,7 +54,7 @@ impl SetSums {
         }
     }
 
-    /// Adds slice number `at`.
+    /// Adds the slice with number `at`.
     pub(super) fn add(&mut self, at: u64, slice: &Slice<'_>) {
         assert_eq!(slice.counts.len(), self.counts.len(), "one count per event of the set");
         for (sum, count) in self.counts.iter_mut().zip(slice.counts) {
@@ -96,13 +96,12 @@ impl SetSums {
         left
     }
 
-    /// Variance of the sum over all slices of a combination of counts and base, of which a share of
-    /// `duty` was seen: see [`super`]. Slices of incomplete rounds are assumed to vary like the
-    /// others. `None` before the first complete round.
+    /// Returns the variance of the sum, over all slices, of a linear combination of counts and
+    /// base, of which a share of `duty` was seen: see [`super`]. Slices of incomplete rounds are
+    /// assumed to vary like the others. `None` before the first complete round.
     ///
-    /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. There are many only
-    /// if all groups say the same; a count that rests on a few slices gets the few that are behind
-    /// it.
+    /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. They are many only
+    /// if all groups agree; a count that comes from a few slices gets correspondingly few.
     pub(super) fn variance(&self, combination: &[f64], duty: f64) -> Option<Variance> {
         if self.pairs == 0 {
             return None;
@@ -120,12 +119,12 @@ impl SetSums {
     }
 }
 
-/// Size of the upper triangle of a square matrix with this number of rows.
+/// Returns the size of the upper triangle of a square matrix with this number of rows.
 fn triangle(rows: usize) -> usize {
     rows * (rows + 1) / 2
 }
 
-/// `c' A c` with `A` given by its upper triangle.
+/// Returns `c' A c`, with `A` given by its upper triangle.
 fn quadratic(triangle: &[f64], c: &[f64]) -> f64 {
     let mut cells = triangle.iter();
     let mut sum = 0.0;

@@ -9,10 +9,10 @@ fn plan(sets: &[&[usize]]) -> Plan {
     Plan { always: Vec::new(), sets: sets.iter().map(|set| set.to_vec()).collect(), slice: MS }
 }
 
-/// True counts of one event in each slice, with its base.
+/// True counts of one event in each slice, with the slice's base.
 type Truth = [(u64, f64)];
 
-/// Counts `truth` with one event per set in the given order; all slices are 1 ms.
+/// Counts `truth` with one event per set, with the sets in the given order; all slices last 1 ms.
 fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
     let mut slices = Slices::new(&plan);
@@ -24,13 +24,13 @@ fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     slices.counts(sets, &plan, &whole)
 }
 
-/// All orders of a round of two sets with two slices each.
+/// All possible orders in a round of two sets with two slices each.
 const ORDERS: [[usize; 4]; 6] =
     [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]];
 
-/// Square of an interval's half-width over that of Student's t.
+/// Square of the ratio of an interval's half-width to the quantile of Student's t.
 fn variance(estimate: &Estimate, freedom: f64) -> f64 {
-    // Intervals of positive values are symmetric in the logarithm.
+    // Intervals of positive values are symmetric on a logarithmic scale.
     let half = (estimate.high / estimate.value).ln() * estimate.value;
     (half / student(freedom)).powi(2)
 }
@@ -44,7 +44,7 @@ fn every_set_has_two_turns_in_each_round_and_every_order_comes_up_as_often() {
         let order = ORDERS.iter().position(|order| order[..] == round[..]);
         seen[order.expect("each set twice")] += 1;
     }
-    // 1000 each, with a standard deviation of 29.
+    // 1000 each are expected, with a standard deviation of 29.
     assert!(seen.iter().all(|&times| (850..1150).contains(&times)), "{seen:?}");
 }
 
@@ -57,7 +57,7 @@ fn lengths_are_spread_about_the_nominal_one_alike_for_all_sets() {
         assert!((MS / 2..=MS * 3 / 2).contains(&length));
         sums[set] += length.as_secs_f64() / 4000.0;
     }
-    // A mean of 4000 lengths has a standard deviation of 0.5 %.
+    // The mean of 4000 lengths has a standard deviation of 0.5 %.
     assert!(sums.iter().all(|mean| (mean / 0.001 - 1.0).abs() < 0.02), "{sums:?}");
 }
 
@@ -71,8 +71,8 @@ fn the_same_seed_gives_the_same_turns() {
     assert_ne!(turns(5), turns(6));
 }
 
-/// Averaged over all 36 ways to count two rounds, the estimates equal the truth, and the variances
-/// behind the intervals equal the variance of the estimates.
+/// Averaged over all 36 possible orders of two rounds, the estimates equal the truth, and the
+/// variances behind the intervals equal the variance of the estimates.
 #[test]
 fn estimate_and_variance_are_right_on_average_over_all_orders() {
     let truth = [900, 1400, 1000, 300, 5000, 5100, 6000, 4000].map(|count: u64| (count, 1.0));
@@ -125,7 +125,7 @@ fn no_interval_before_a_set_had_two_slices_in_a_round() {
     let [zero, one] = [0, 1].map(|event| counts.events[event].unwrap().estimate);
     assert_eq!((zero.value, zero.low, zero.high), (300.0, 100.0, f64::INFINITY));
     assert!(one.high.is_finite());
-    // Two slices in two rounds are not a pair.
+    // Two slices from different rounds are not a pair.
     let counts = counted(&[(100, 1.0); 5], 2, &[1, 1, 1, 0, 0]);
     assert_eq!(counts.events[0].unwrap().estimate.high, f64::INFINITY);
 }
@@ -138,7 +138,8 @@ fn the_truth_is_never_below_what_was_seen() {
     assert!(tally.is_scaled && tally.estimate.low >= 6904.0, "{tally:?}");
 }
 
-/// The probability that `n` events all occur in the unseen half is `0.5^n`, which is 2.5 % for 5.3.
+/// The probability that all of `n` events occur in the unseen half is `0.5^n`, which is 2.5 % for
+/// `n` = 5.3.
 #[test]
 fn nothing_seen_is_not_nothing() {
     let estimate =
@@ -153,7 +154,7 @@ fn no_bound_without_a_complete_round() {
     assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
 }
 
-/// Properties of an event also hold for metrics computed from it.
+/// The treatment of rare events carries over to metrics computed from them.
 #[test]
 fn formulas_reckon_with_chance_as_their_events_do() {
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
@@ -175,7 +176,7 @@ fn formulas_reckon_with_chance_as_their_events_do() {
 fn few_counts_leave_room_for_chance() {
     let truth = [1, 0, 1, 0, 1, 0, 1, 0].map(|count: u64| (count, 1.0));
     let estimate = counted(&truth, 2, &[0, 1, 1, 0, 0, 1, 0, 1]).events[0].unwrap().estimate;
-    // Three seen; six estimated, with a standard error of 2.4 at least.
+    // Three occurrences were seen; six are estimated, with a standard error of at least 2.4.
     assert_eq!(estimate.value, 6.0);
     assert!(estimate.high > 6.0 * f64::exp(1.96 * 2.4 / 6.0), "{estimate:?}");
 }
@@ -259,7 +260,7 @@ fn a_ratio_of_events_of_one_set_is_better_known_than_one_of_two_sets() {
     let apart = width(counts.derive(|events| Some(events[2] / events[0])).unwrap());
     let single = width(counts.events[0].unwrap().estimate);
     assert!(3.0 * together < apart, "{together} {apart}");
-    // Two equal errors and half of what they can have in common: sqrt(2 + 2 / 4) for three sets.
+    // Two equal errors with half of the maximum correlation: sqrt(2 + 2 / 4) for three sets.
     assert!((apart / single - 2.5f64.sqrt()).abs() < 0.2, "{apart} {single}");
 }
 
@@ -329,8 +330,8 @@ fn the_multiplexing_plan_is_known_before_counting() {
     assert_eq!((alone.shortest_run(), alone.duty(0)), (Duration::ZERO, Some(1.0)));
 }
 
-/// Tail of Student's t beyond `t`, by numerical integration: with `t = sqrt(f) tan(a)`, its density
-/// is proportional to `cos(a)^(f - 1)`.
+/// Tail probability of Student's t beyond `t`, by numerical integration: with `t = sqrt(f) tan(a)`,
+/// its density is proportional to `cos(a)^(f - 1)`.
 fn tail(t: f64, freedom: f64) -> f64 {
     let steps = 40_000;
     let area = |from: f64, to: f64| -> f64 {

@@ -4,12 +4,12 @@
 use super::Plan;
 use std::time::Duration;
 
-/// The order of the sets: endless, and the same for the same seed.
+/// The order of the sets: endless, and reproducible from its seed.
 #[derive(Clone, Debug)]
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
-    /// The remaining sets of this round, in reverse.
+    /// The sets of this round; those still to come are first, in reverse order.
     round: Vec<usize>,
     left: usize,
 }
@@ -24,7 +24,7 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// The rotation of the sets of `plan`, which has at least one.
+    /// Creates the rotation for the sets of `plan`, which has at least one set.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         assert!(!plan.sets.is_empty(), "there is at least one set");
         Self {
@@ -35,9 +35,9 @@ impl Turns {
         }
     }
 
-    /// The next slice. Each round has every set twice, in a new random order; lengths are uniform
-    /// from half to one and a half times the nominal one, independent of the set: a length that
-    /// depended on the set would bias it.
+    /// Returns the next slice. Each round has every set twice, in a new random order; lengths are
+    /// uniformly distributed from 0.5 to 1.5 times the nominal length, independently of the set: a
+    /// length that depended on the set would bias its counts.
     pub fn next_turn(&mut self) -> Turn {
         if self.left == 0 {
             self.random.shuffle(&mut self.round);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of kernel events, the same on every target.
+//! Groups of kernel events; every target has the same groups.
 
 use crate::opener::Opener;
 use linerate_linux::errno;
 use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Reading, Request, Target};
 use std::io;
 
-/// The groups, numbered in order of opening.
+/// The groups, numbered in the order in which they were opened.
 #[derive(Debug)]
 pub(super) struct Groups {
     lanes: Vec<Lane>,
     /// Number of events in each group.
     lens: Vec<usize>,
-    /// Maximum counts seen of each group.
+    /// Highest counts seen so far in each group.
     most: Vec<Sums>,
 }
 
@@ -26,11 +26,11 @@ struct Lane {
 #[derive(Debug)]
 struct Group {
     leader: Event,
-    /// Open as long as their leader.
+    /// Stay open as long as their leader.
     members: Vec<Event>,
 }
 
-/// The counts of a group over all targets.
+/// The counts of a group, summed over all targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) values: Vec<u64>,
@@ -79,8 +79,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Opens on every target, or on none. A thread that has exited meanwhile is dropped, unless it
-    /// is the only target.
+    /// Opens an event on every target, or on none. A thread that has exited in the meantime is
+    /// dropped, unless it is the only target.
     fn open(
         &mut self,
         open: impl Fn(&Lane) -> Result<Event, OpenError>,
@@ -108,7 +108,7 @@ impl Groups {
         self.lens.len()
     }
 
-    /// The target of the first event.
+    /// Returns the target of the first event.
     pub(super) fn first_target(&self) -> Option<Target> {
         self.lanes.first().map(|lane| lane.target)
     }
@@ -125,8 +125,9 @@ impl Groups {
         self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
     }
 
-    /// Reads a group on all targets. Its counts never decrease: while a process that inherited them
-    /// exits, the kernel detaches its events one by one, and some are briefly missing.
+    /// Reads a group on all targets. The counts returned never decrease, although some are briefly
+    /// missing while a process that inherited the events exits: the kernel detaches its events one
+    /// by one.
     pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
         let sums = self.add_up(group)?;
         self.most[group].raise(&sums);
@@ -147,14 +148,14 @@ impl Groups {
         Ok(sums)
     }
 
-    /// Whether every group can be read: not if a process inherited an incomplete one.
+    /// Whether every group can be read; false if a process inherited an incomplete group.
     pub(super) fn are_readable(&self) -> bool {
         (0..self.len()).all(|group| self.add_up(group).is_ok())
     }
 }
 
-/// Attempts to read a group while a process is inheriting it (ECHILD), which takes some
-/// microseconds.
+/// Maximum number of attempts to read a group while a process is inheriting it (ECHILD), which
+/// takes some microseconds.
 const ATTEMPTS: usize = 4;
 
 impl Group {
@@ -172,7 +173,7 @@ impl Group {
 }
 
 impl Sums {
-    /// Takes the maximum of each count with `other`.
+    /// Raises each count to that in `other` if it is larger.
     fn raise(&mut self, other: &Self) {
         self.values.resize(other.values.len(), 0);
         self.values.iter_mut().zip(&other.values).for_each(|(most, now)| *most = (*most).max(*now));

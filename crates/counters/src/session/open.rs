@@ -24,9 +24,9 @@ struct Manner {
     exclude_hypervisor: bool,
 }
 
-/// Opens events on a running target. A thread that it creates meanwhile inherits some of the
-/// events, or none, and the kernel does not read incompletely inherited groups; so all of them are
-/// opened again, a few times.
+/// Opens events on a target, which may be running. A thread that the target creates in the meantime
+/// inherits only some of the events, or none, and the kernel does not read incompletely inherited
+/// groups; in that case, all events are opened again, a few times at most.
 pub(super) fn open(
     opener: &dyn Opener,
     root: &Path,
@@ -63,7 +63,7 @@ struct Opening<'a> {
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
     manners: Vec<Manner>,
-    /// Events that are not multiplexed, each with its group and its index there.
+    /// Events that are not multiplexed, each with its group and its index in that group.
     always: Vec<(usize, (usize, usize))>,
     /// Sets, each with its group.
     sets: Vec<(Vec<usize>, usize)>,
@@ -112,7 +112,7 @@ impl<'a> Opening<'a> {
         self.into_session()
     }
 
-    /// A plan of what is open so far.
+    /// Returns the plan for the events opened so far.
     fn plan(&self) -> Plan {
         Plan {
             always: self.always.iter().map(|&(event, _)| event).collect(),
@@ -121,7 +121,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The rotation of the sets after the first, and the slice of the first.
+    /// Returns the rotation of the sets after the first slice, and the first slice.
     fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
         let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
         let alone = Turn { set: 0, length: SLICE_ALONE };
@@ -155,7 +155,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// A group that is always on and measures its own time.
+    /// Opens a group that is always on and measures the time it is on.
     fn open_clock(&mut self) -> Option<usize> {
         let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
         let selector = Selector::new(SOFTWARE, number);
@@ -172,7 +172,7 @@ impl<'a> Opening<'a> {
                 continue;
             }
             if self.events[event].is_user_only && !self.has_user_part(event) {
-                // Events in the kernel would be counted as 0.
+                // The count would be 0, since the event occurs in the kernel only.
                 self.outcomes[event] = Err(Refusal::KernelOnly);
                 continue;
             }
@@ -202,8 +202,8 @@ impl<'a> Opening<'a> {
         Ok((group, self.groups.len_of(group) - 1))
     }
 
-    /// Opens an event as the leader of a group that is not multiplexed, with the best modes
-    /// granted.
+    /// Opens an event as the leader of a group that is not multiplexed, with the best modes the
+    /// kernel grants.
     fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
         self.manners[event] = self.granted(event)?;
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
@@ -213,7 +213,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Opens hardware events on trial, and packs those that can be opened.
+    /// Opens hardware events on a trial basis, and packs those that can be opened.
     fn pack(&mut self) -> Packing {
         let mut able = Vec::new();
         for event in 0..self.events.len() {
@@ -246,13 +246,13 @@ impl<'a> Opening<'a> {
         packing
     }
 
-    /// Whether the kernel's watchdog may hold a counter of every CPU.
+    /// Whether the kernel's watchdog may hold a counter on every CPU.
     fn is_watchdog_on(&self) -> bool {
         let setting = self.root.join("proc/sys/kernel/nmi_watchdog");
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
-    /// The best modes in which an event can be opened.
+    /// Returns the best modes in which an event can be opened.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
             return Err(Refusal::NoTarget);
@@ -271,7 +271,7 @@ impl<'a> Opening<'a> {
         is_open && self.has_user_part(event)
     }
 
-    /// Opens a hardware event that is counted together with every set.
+    /// Opens a hardware event that is counted alongside every set.
     fn open_in_addition_to_sets(&mut self, event: usize) {
         let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
             (self.events[other].class == Class::Hardware).then_some(group)
@@ -286,7 +286,8 @@ impl<'a> Opening<'a> {
         self.note_always(event, opened);
     }
 
-    /// Opens a set that fits together; an event refused now (for lack of descriptors) is omitted.
+    /// Opens a set of events that fit together; an event that is refused only now (for lack of
+    /// descriptors) is omitted.
     fn open_set(&mut self, set: &[usize], is_first: bool) {
         let mut open = Vec::new();
         let mut group = None;
@@ -313,7 +314,8 @@ impl<'a> Opening<'a> {
         self.sets.extend(group.map(|group| (open, group)));
     }
 
-    /// Options of a leader; `may_start` says whether it may be the one that starts with execve(2).
+    /// Returns the options for a leader; `may_start` says whether it may be one that starts with
+    /// execve(2).
     fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
         Request {
             exclude_kernel: manner.exclude_kernel,
@@ -324,13 +326,13 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Options of a member: it starts and stops with its leader.
+    /// Returns the options for a member, which starts and stops with its leader.
     fn member(&self, event: usize) -> Request {
         let leader = self.leader(self.events[event].selector, self.manners[event], false);
         Request { disabled: false, ..leader }
     }
 
-    /// The refusal of an event that was to join a group of this size.
+    /// Returns the refusal for an event that was to join a group of this size.
     fn refused(&self, error: OpenError, request: Request, group_len: usize) -> Refusal {
         match self.groups.first_target() {
             Some(target) => Refusal::NotOpened(Attempt { error, request, target, group_len }),
@@ -338,7 +340,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether kernel mode is really missing: a clock includes both modes in any case.
+    /// Whether kernel mode is really left out; clocks include both modes in any case.
     fn is_user_only(&self, event: usize) -> bool {
         let Event { class, selector, .. } = &self.events[event];
         let is_clock =
@@ -347,7 +349,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Targets of the events.
+/// Returns the targets for the events.
 fn targets(scope: &Scope, root: &Path) -> Vec<Target> {
     match scope {
         Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],

@@ -2,16 +2,16 @@
 //! Packs hardware events into sets that fit on the counters.
 //!
 //! Only the kernel knows the constraints: some counters count only some events, and some events
-//! have a dedicated counter. Groups are therefore opened on the first target on trial.
+//! have a dedicated counter. Groups are therefore opened on the first target, on a trial basis.
 //!
 //! ```text
 //! for each event: the first set that takes it, else a new set
 //! with several sets, for each event: if every other set takes it as well, it is always counted
 //! ```
 //!
-//! Some drivers ignore events in this check that will not be enabled (`validate_event` of Linux'
-//! drivers/perf/arm_pmu.c): a stopped leader would be one event too many. Leaders therefore wait
-//! for execve(2), which does not occur while they are open.
+//! In this check, some drivers ignore events that will not be enabled (`validate_event` in Linux's
+//! drivers/perf/arm_pmu.c): with a stopped leader, a group could have one event too many. Leaders
+//! therefore wait for execve(2), which does not occur while they are open.
 //!
 //! The kernel validates a group as if all counters were free. The watchdog's counter is therefore
 //! requested along with every set.
@@ -19,16 +19,17 @@
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
 
-/// Result of packing: numbers are indices into the list of requests.
+/// Result of packing. Events are given by index in the list of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packing {
-    /// Events that fit in addition to every set.
+    /// Events that fit on the counters in addition to every set.
     pub(super) always: Vec<usize>,
-    /// Events that fit together.
+    /// Sets of events that fit together.
     pub(super) sets: Vec<Vec<usize>>,
 }
 
-/// A group open on trial. The leader is dropped last, so that the group stays valid until then.
+/// A group opened on a trial basis. The leader is dropped last, so that the group stays valid until
+/// then.
 struct Trial {
     events: Vec<usize>,
     members: Vec<perf::Event>,
@@ -39,14 +40,14 @@ struct Trial {
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
     pub(super) target: Target,
-    /// Each of them can be opened alone.
+    /// Each of the events can be opened alone.
     pub(super) requests: &'a [Request],
     pub(super) is_watchdog_on: bool,
-    /// The event to count always, if possible.
+    /// The event that should always be counted, if possible.
     pub(super) base: Option<usize>,
 }
 
-/// The event of the watchdog: `PERF_COUNT_HW_CPU_CYCLES`.
+/// The event that the watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
 const WATCHDOG: Selector = Selector::new(HARDWARE, 0);
 
 impl Packer<'_> {
@@ -84,7 +85,8 @@ impl Packer<'_> {
             if trials.iter_mut().any(|trial| self.joins(event, trial)) {
                 continue;
             }
-            // It could be opened alone before; if not now, the session reports the reason.
+            // The event could be opened alone before; if it no longer can, the session reports the
+            // reason.
             let leader = Request { enable_on_exec: true, ..self.requests[event] };
             let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;

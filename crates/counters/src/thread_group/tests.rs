@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thread groups on refusing kernels, with page faults instead of hardware events.
+//! Thread groups on kernels that refuse events, with page faults in place of hardware events.
 
 use super::*;
 use crate::refusal::RegisterRefusal;
@@ -46,7 +46,7 @@ fn group_of(
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
-/// For each event its tier, or the kernel's error and the group size at that time.
+/// Each event's tier, or the kernel's error and the group size at that time.
 fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     let word = |outcome: &Outcome| match outcome {
         Ok(tier) => Ok(*tier),
@@ -56,8 +56,8 @@ fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     group.outcomes().iter().map(word).collect()
 }
 
-/// A new page of the process, which causes a fault: an allocation of this size always comes from
-/// the kernel (glibc's mallopt(3) keeps at most 32 MiB).
+/// Touches a new page, which causes a fault: an allocation of this size always comes from the
+/// kernel (glibc's mallopt(3) keeps at most 32 MiB).
 fn fault() -> Vec<u8> {
     let mut memory = Vec::with_capacity(40 << 20);
     memory.spare_capacity_mut()[20 << 20].write(1);
@@ -145,7 +145,7 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
     assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
 }
 
-/// On AArch64 perf disables user access to the registers when a hardware event is opened.
+/// On AArch64, perf disables user access to the registers when a hardware event is opened.
 #[test]
 fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {
@@ -156,7 +156,7 @@ fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let pmu_user = registers::Module::read("not written by a module\n");
     let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
     let all = [events(1), vec![fault]].concat();
-    let reason = "lacks its CPUs, or they are not in order";
+    let reason = "should follow the lines of the CPUs, in order";
     let not_understood = RegisterRefusal::NotUnderstood { line: 1, reason };
     for (compares_marks, refusal) in
         [(true, Refusal::Register(not_understood)), (false, Refusal::HeldByModule)]

@@ -5,16 +5,16 @@ use super::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// A synthetic kernel that counts, and changes its page at any time: the true counts are known.
+/// A synthetic kernel that counts and may change its page at any time; the true counts are known.
 struct Scene {
-    /// The events at each read of the page or the processor; the last one repeats.
+    /// What happens at each read of the page or the processor; the last entry repeats.
     moments: Vec<Moment>,
     at: Cell<usize>,
     sequence: Cell<u32>,
     fields: Cell<PageFields>,
     /// The true count of the event.
     truth: Cell<u64>,
-    /// The true count when the counter of the event was 0.
+    /// The true count at which the event's counter was 0.
     counter_began: Cell<u64>,
 }
 
@@ -28,7 +28,7 @@ struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     None,
-    /// The event moves to a counter of this index and width, which starts at `start`.
+    /// The event moves to a counter with this index and width, which starts at `start`.
     Moved {
         index: u32,
         width: u16,
@@ -103,7 +103,7 @@ impl Registers for Scene {
     fn counter(&self, index: u32) -> Option<u64> {
         self.pass();
         let fields = self.fields.get();
-        // Another event's counter: a number without meaning.
+        // Another event's counter, with a meaningless value.
         let stale = index != fields.index;
         let shown = self.truth.get().wrapping_sub(self.counter_began.get());
         (index <= 31).then(|| if stale { 0xdead_beef } else { shown & mask(fields.width) })
@@ -119,7 +119,7 @@ fn read(scene: &Scene) -> Option<u64> {
 }
 
 fn changes() -> impl Strategy<Value = Change> {
-    // Starts that leave room for what is counted before the sign changes, as the kernel's do.
+    // Start values that leave room for all counts before the sign changes, as the kernel's do.
     let near_zero = any::<u16>().prop_map(|x| u64::from(x).wrapping_sub(40_000));
     prop_oneof![
         6 => Just(Change::None),
@@ -136,7 +136,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// For any kernel activity: the result was true at some time during the read, or the kernel is
+    /// Whatever the kernel does, the result was true at some time during the read, or the kernel is
     /// asked because the event was not on a counter.
     #[test]
     fn a_read_is_the_truth_at_some_moment(
@@ -166,7 +166,7 @@ proptest! {
         let scene = Scene::new(Vec::new());
         scene.truth.set(now);
         let since = (u128::from(now) * u128::from(mult)) >> shift;
-        // The kernel's offset takes the clock back to its last note, `noted` ns ago.
+        // The kernel's offset sets the clock back to the last update of the page, `noted` ns ago.
         let offset = u128::from(noted).wrapping_sub(since) as u64;
         let fields = PageFields {
             can_read_time: true, index: on_counter.into(), enabled_ns: 700, running_ns: 500,
@@ -181,7 +181,7 @@ proptest! {
 #[test]
 fn a_short_clock_is_extended_from_the_last_note() {
     let scene = Scene::new(Vec::new());
-    // 32 bits of a clock that wrapped 11 ticks ago, 21 ticks after the note.
+    // A 32-bit clock that wrapped 11 ticks ago; the page was updated 21 ticks ago.
     scene.truth.set(11);
     let fields = PageFields {
         can_read_time: true,
@@ -230,7 +230,7 @@ fn a_counter_that_starts_below_zero_is_extended_with_its_sign() {
     assert!((57..60).contains(&count), "{count}");
 }
 
-/// A software event is not on a counter; where this machine has counters, both methods agree.
+/// A software event is not on a counter. If this machine has hardware counters, both methods agree.
 #[test]
 fn this_kernels_page_agrees_with_read() {
     use linerate_linux::perf::{HARDWARE, SOFTWARE, Selector, Target};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sessions on a synthetic processor. No test asserts a time: the counted events are page faults
-//! caused by the test. The error of scaling by time is a check of the accuracy suite.
+//! caused by the test. The accuracy suite checks the error of scaling by time.
 
 mod pmu;
 
@@ -28,8 +28,8 @@ const TASK_CLOCK: u64 = 1;
 const PAGE_FAULTS: u64 = 2;
 const CONTEXT_SWITCHES: u64 = 3;
 
-/// One test at a time: descriptors are identified by number. `None` if this process may not even
-/// count its own page faults.
+/// Lets one test run at a time, since descriptors are identified by number. `None` if this process
+/// may not even count its own page faults.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
-/// Touches this number of new pages, which stay mapped, so that the next ones are new as well.
+/// Touches this number of new pages, which stay mapped, so that later calls touch new pages too.
 fn fault(pages: usize) {
     let mut memory = Vec::<u8>::with_capacity(pages * 4096);
     for at in (0..pages * 4096).step_by(4096) {
@@ -56,7 +56,7 @@ fn fault(pages: usize) {
     std::mem::forget(memory);
 }
 
-/// Works until this thread has used `cpu_ns` of CPU time.
+/// Works until this thread has used another `cpu_ns` of CPU time.
 fn work(cpu_ns: u64) {
     let begin = thread_cpu_time_ns();
     while thread_cpu_time_ns() - begin < cpu_ns {
@@ -80,7 +80,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     }
     let counts = session.finish();
     let tallies: Vec<_> = counts.events.iter().map(|tally| tally.unwrap()).collect();
-    // Every event sees the same faults, but for those between the starts and stops of the groups.
+    // Every event sees the same faults, except those between the starts and stops of the groups.
     let faults = tallies[3].raw;
     assert!(tallies.iter().all(|tally| tally.raw.abs_diff(faults) <= 16), "{tallies:?}");
     assert!(tallies.iter().all(|tally| !tally.is_scaled && tally.duty == 1.0), "{tallies:?}");
@@ -88,7 +88,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
 }
 
 /// Each page fault is counted by exactly one set; scaled counts are raw counts divided by the share
-/// of the time.
+/// of time on a counter.
 #[test]
 fn events_that_do_not_fit_take_turns() {
     const SLICES: u64 = 600;
@@ -115,11 +115,12 @@ fn events_that_do_not_fit_take_turns() {
         assert!((tally.estimate.value / scaled - 1.0).abs() < 1e-6, "{tally:?} {scaled}");
         assert!(tally.estimate.low.is_finite() && tally.estimate.high.is_finite());
     }
-    // The two of a set are started one after the other, and see the same but for that moment.
+    // The two events in a set are started one after the other, and their counts differ only by what
+    // happens in between.
     assert!(tallies[0].raw.abs_diff(tallies[1].raw) <= SLICES, "{tallies:?}");
     let each_once = tallies[0].raw + tallies[2].raw + tallies[4].raw;
     assert!(each_once <= all.raw && all.raw - each_once <= SLICES / 10, "{tallies:?} {all:?}");
-    // The first page of an allocation may have been touched with the one before.
+    // The first page of an allocation may already have been touched with the previous allocation.
     assert!(all.raw >= SLICES * (PAGES_PER_SLICE - 1), "{all:?}");
     let duties = tallies[0].duty + tallies[2].duty + tallies[4].duty;
     assert!(duties > 0.0 && duties <= 1.0, "{tallies:?}");
@@ -157,7 +158,7 @@ fn the_base_of_scaling_is_counted_with_every_set() {
         let share = tally.estimate.value / faults.raw as f64;
         assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
     }
-    // With one counter the base does not fit next to a set: time is used.
+    // With one counter, the base does not fit alongside a set, so time is used.
     let session = open(&pmu(1), &events, &options);
     assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
 }
@@ -208,7 +209,7 @@ fn where_the_kernel_may_not_be_counted_user_mode_is() {
     assert_eq!(session.tier(), Some(Tier::User));
     let user_only: Vec<bool> = (0..3).map(|event| session.is_user_only(event)).collect();
     assert_eq!(user_only, [true, false, true]);
-    // Context switches happen in the kernel: 0 would be a lie.
+    // Context switches happen in the kernel, so a count of 0 would be wrong.
     let refused: Vec<bool> = session.outcomes().iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, false, false, true]);
     let asked = Options { user_only: Some(false), ..Options::default() };
@@ -278,7 +279,7 @@ fn held(script: &str) -> child::Held {
     child::fork_held(OsStr::new("sh"), &arguments).unwrap()
 }
 
-/// Counts of a script, on a processor with this number of counters for four events.
+/// Counts four events in a script, on a processor with this number of counters.
 fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
     let child = held(script);
     let mut events = hardware(CLOCK, 4);
@@ -346,8 +347,8 @@ type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 
-/// The thread that appears when the open number is `left`: it waits to be released and then touches
-/// new pages.
+/// Spawns the thread that appears at the open with number `left`: it waits to be released and then
+/// touches new pages.
 fn spawn_at(left: u32, opened: &Cell<u32>, thread: &RefCell<Option<Waiting>>) {
     if opened.replace(opened.get() + 1) == left {
         let (go, wait) = channel();

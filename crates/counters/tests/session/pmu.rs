@@ -6,7 +6,7 @@ use linerate_counters::opener::Opener;
 use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, full};
 use linerate_linux::perf::{RAW, Request, SOFTWARE, Selector};
 
-/// The processor's names for the task clock, page faults, and an event with a dedicated counter.
+/// The processor's codes for the task clock, page faults, and an event with a dedicated counter.
 pub(crate) const CLOCK: u64 = 0x100;
 pub(crate) const FAULTS: u64 = 0x200;
 pub(crate) const OWN: u64 = 0x300;
@@ -38,7 +38,7 @@ pub(crate) fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// `count` different hardware events that all count the same.
+/// Returns `count` different hardware events that all count the same thing.
 pub(crate) fn hardware(what: u64, count: u64) -> Vec<Event> {
     (0..count).map(|i| event(&format!("h{i}"), Class::Hardware, RAW, what + i)).collect()
 }

@@ -4,7 +4,8 @@
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Maximum size of a packet or block: 60 times the maximum on a network. Longer ones are damaged.
+/// Maximum size of a packet or block: 60 times the maximum on a network. Anything longer is
+/// damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
 /// A file and the number of bytes read.
@@ -24,19 +25,19 @@ impl<R: Read> Input<R> {
         self.offset
     }
 
-    /// The bytes read last.
+    /// The most recently read bytes.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Reads `bytes`, at most [`PACKET_BYTES_MAX`], into the buffer; `false` at the end of the
-    /// file: the buffer then has the remaining bytes.
+    /// Reads `bytes` bytes, at most [`PACKET_BYTES_MAX`], into the buffer. Returns `false` if the
+    /// file ends before that; the buffer then holds the remaining bytes.
     pub(super) fn take(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         self.buffer.clear();
         self.take_more(bytes)
     }
 
-    /// Appends `bytes` to the buffer.
+    /// Appends `bytes` more bytes to the buffer.
     pub(super) fn take_more(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         let taken = self.from.by_ref().take(bytes as u64).read_to_end(&mut self.buffer);
         let taken = taken.map_err(unreadable)?;
@@ -44,7 +45,7 @@ impl<R: Read> Input<R> {
         Ok(taken == bytes)
     }
 
-    /// Skips `bytes`; `false` if the file ends before.
+    /// Skips `bytes` bytes; returns `false` if the file ends before that.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<bool, CaptureError> {
         let skipped = io::copy(&mut self.from.by_ref().take(bytes), &mut io::sink());
         let skipped = skipped.map_err(unreadable)?;
@@ -52,7 +53,7 @@ impl<R: Read> Input<R> {
         Ok(skipped == bytes)
     }
 
-    /// Reads to the end of the file; returns its size.
+    /// Reads to the end of the file and returns its size.
     pub(super) fn end(&mut self) -> Result<u64, CaptureError> {
         self.skip(u64::MAX)?;
         Ok(self.offset)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locates the headers of a captured frame and its transport checksum, for repairs.
+//! Locates the headers and the transport checksum of a captured frame, for repairs.
 //!
 //! Left out: tunnels, whose inner packets are payload.
 
 use linerate_kernels::checksum;
 
-/// Protocol numbers of IANA.
+/// IANA protocol numbers.
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -14,26 +14,26 @@ const ICMPV6: u8 = 58;
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q, 802.1ad, and the pre-standard number of 802.1ad.
+/// IEEE 802.1Q, 802.1ad, and the pre-standard EtherType for 802.1ad.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_TAGS: usize = 4;
 /// Maximum number of IPv6 extension headers.
 const EXTENSIONS: usize = 8;
 
-/// Headers of an IP packet in a frame. All offsets are from the start of the frame.
+/// Headers of an IP packet in a frame. All offsets are relative to the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layers {
     /// 4 or 6.
     pub(super) version: u8,
     /// Offset of the IP header.
     pub(super) l3: usize,
-    /// Offset after the IP header including options and extension headers.
+    /// Offset after the IP header, including options and extension headers.
     pub(super) l4: usize,
     pub(super) protocol: u8,
-    /// End of the packet by its length field; `None` if the field is 0, as in packets over 64 KiB
-    /// before segmentation offload.
+    /// End of the packet according to its length field; `None` if the field is 0, as in packets
+    /// over 64 KiB before segmentation offload.
     pub(super) end: Option<usize>,
-    /// Whether it is a fragment.
+    /// Whether the packet is a fragment.
     pub(super) is_fragment: bool,
     /// Whether there is a routing header or a jumbo payload.
     pub(super) is_special: bool,
@@ -42,9 +42,9 @@ pub(super) struct Layers {
 /// Reason why a frame has no [`Layers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headerless {
-    /// It is not IP.
+    /// The frame is not IP.
     NotIp,
-    /// It is truncated within its headers, or they are invalid.
+    /// The frame is truncated within its headers, or they are invalid.
     Cut,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes `value` at `at`, which must be within the frame.
+/// Writes `value` at offset `at`, which must be within the frame.
 pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
@@ -73,8 +73,8 @@ impl Layers {
         }
     }
 
-    /// Length of the transport header in `frame`; `None` if it is truncated or invalid. 0 for
-    /// unknown protocols.
+    /// Returns the length of the transport header in `frame`; `None` if it is truncated or invalid,
+    /// 0 for unknown protocols.
     pub(super) fn transport_bytes(&self, frame: &[u8]) -> Option<usize> {
         let bytes = match self.protocol {
             _ if self.is_fragment => 0,
@@ -87,7 +87,7 @@ impl Layers {
     }
 
     /// Fixes the transport checksum over `frame[l4..end]`. Fragments, unknown protocols, and UDP
-    /// over IPv4 without a checksum are unchanged.
+    /// over IPv4 without a checksum are left unchanged.
     pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return,
@@ -108,8 +108,8 @@ impl Layers {
         put16(frame, at, value);
     }
 
-    /// Whether the checksum of TCP or UDP over `frame[l4..end]` is that of the pseudo-header alone;
-    /// `None` where there is no such checksum.
+    /// Whether the TCP or UDP checksum over `frame[l4..end]` covers the pseudo-header alone; `None`
+    /// if there is no such checksum.
     pub(super) fn has_pseudo_header_only(&self, frame: &[u8], end: usize) -> Option<bool> {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return None,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Link layers of captures, and a synthetic Ethernet header for packets with another one.
+//! Link layers of captures, and synthetic Ethernet headers for packets with other link headers.
 //!
-//! Layouts: the registry of link types of the tcpdump group.
+//! Layouts: the tcpdump group's registry of link types.
 
 use super::layers::be16;
 use std::fmt;
@@ -66,12 +66,12 @@ const IPV6: u16 = 0x86dd;
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smaller values of an Ethernet type field are lengths or Linux-specific.
+/// Smaller values in an EtherType field are lengths or Linux-specific.
 const ETHERTYPE_MIN: u16 = 0x0600;
-/// Netlink messages, whose protocol is not an Ethernet type.
+/// Netlink messages, whose protocol field is not an EtherType.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// The link of recorded packets.
+/// The link that packets were recorded on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) link_type: LinkType,
@@ -87,8 +87,9 @@ struct Header {
 }
 
 impl Link {
-    /// The Ethernet frame of a captured packet and its length on the wire, both without FCS; `None`
-    /// if it contains none. Packets without an Ethernet header get one in `scratch`.
+    /// Returns the Ethernet frame of a captured packet and its length on the wire, both without
+    /// FCS; `None` if the packet contains no frame. Packets without an Ethernet header get one in
+    /// `scratch`.
     pub(super) fn framed<'b>(
         self,
         captured: &'b [u8],
@@ -118,18 +119,18 @@ impl Link {
         let raw = |ethertype| Some(Header { bytes: 0, source: SOURCE, ethertype });
         match self.link_type {
             LinkType::COOKED => {
-                // Kind of packet, kind of device, length of the address, address, protocol.
+                // Packet type, device type, address length, address, protocol.
                 let header: &[u8; 16] = packet.first_chunk()?;
                 cooked(header, be16(header, 14)?, be16(header, 2)?, &header[5..14])
             }
             LinkType::COOKED_2 => {
-                // Protocol, index and kind of device, kind of packet, length of address, address.
+                // Protocol, device index and type, packet type, address length, address.
                 let header: &[u8; 20] = packet.first_chunk()?;
                 cooked(header, be16(header, 0)?, be16(header, 8)?, &header[11..20])
             }
             LinkType::LOOPBACK | LinkType::OPENBSD_LOOPBACK => {
                 let header: &[u8; 4] = packet.first_chunk()?;
-                // In the byte order of the recording machine, or of the network.
+                // In the recording machine's byte order, or in network byte order.
                 let number = u32::from_le_bytes(*header);
                 let family = if number > 0xffff { number.swap_bytes() } else { number };
                 Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })
@@ -145,7 +146,8 @@ impl Link {
     }
 }
 
-/// Header of a Linux cooked capture; `address` is the sender's address with its length.
+/// Builds a header from that of a Linux cooked capture; `address` is the sender's address, preceded
+/// by its length.
 fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<Header> {
     let is_packet = protocol >= ETHERTYPE_MIN && device != ARPHRD_NETLINK;
     let source = match address {
@@ -155,7 +157,7 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
     is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
 }
 
-/// Ethernet type of an address family: IPv6 has a different number on each BSD.
+/// Returns the EtherType for an address family: IPv6 has a different number on each BSD.
 fn of_family(family: u32) -> Option<u16> {
     match family {
         2 => Some(IPV4),

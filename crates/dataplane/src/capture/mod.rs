@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capture files: reads pcap and pcapng packet by packet, writes pcap.
 //!
-//! The reader keeps every usable packet and counts the rest; it never fails because of one bad
-//! packet, and its memory is bounded by one packet, whatever length fields claim. Frames without an
-//! Ethernet header get one. Not supported: compressed files, link types without IP packets,
-//! comments, names, secrets and statistics.
+//! The reader delivers every usable packet and counts the rest; it never fails because of one bad
+//! packet, and its memory is bounded by one packet, whatever the length fields claim. Frames
+//! without an Ethernet header get one. Not supported: compressed files, link types without IP
+//! packets, comments, names, secrets and statistics.
 
 mod input;
 mod layers;
@@ -30,8 +30,8 @@ use std::ops::{ControlFlow, Range};
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// Time of capture, nanoseconds since 1970-01-01 UTC. A packet without a time (pcapng simple
-    /// packet block) has that of the previous packet, the first one 0.
+    /// Time of capture, nanoseconds since 1970-01-01 UTC. A packet without a timestamp (pcapng
+    /// simple packet block) has that of the previous packet, or 0 if it is the first.
     pub time_ns: u64,
     /// Length of the frame on the wire, without FCS; larger than `bytes` for a truncated frame.
     pub original_bytes: u32,
@@ -39,13 +39,13 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// State of a file at its end.
+/// How a file ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
-    /// After a complete packet or block.
+    /// The file ends after a complete packet or block.
     #[default]
     Whole,
-    /// Within a packet or block; everything before it was read.
+    /// The file ends within a packet or block; everything before it was read.
     Truncated,
     /// The lengths of a block contradict each other; everything before it was read.
     Damaged,
@@ -56,15 +56,15 @@ pub enum Tail {
 pub struct Contents {
     /// Number of packets delivered.
     pub packets: u64,
-    /// Packets recorded without an Ethernet header, which got one.
+    /// Packets recorded without an Ethernet header, which got a synthetic one.
     pub framed: u64,
-    /// Packets of unsupported link types; their bytes on the wire.
+    /// Packets of unsupported link types, with their bytes on the wire.
     pub other_link_types: Tally,
-    /// Skipped blocks whose content contradicts their length; their bytes in the file.
+    /// Skipped blocks whose content contradicts their length, with their bytes in the file.
     pub damaged_blocks: Tally,
-    /// State of the file at its end.
+    /// How the file ends.
     pub tail: Tail,
-    /// Unreadable rest of the file; `None` if it is complete.
+    /// Unreadable rest of the file; `None` if the file is complete.
     pub unread: Option<UnreadTail>,
 }
 
@@ -83,7 +83,7 @@ struct Scan<R, F> {
 }
 
 impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
-    /// Ends reading at `offset`.
+    /// Stops reading at `offset`.
     fn break_off(&mut self, tail: Tail, offset: u64) -> Result<(), CaptureError> {
         let bytes = self.input.end()? - offset;
         self.contents.tail = tail;
@@ -91,7 +91,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
         Ok(())
     }
 
-    /// Delivers the packet at `at` of the input's buffer, recorded on `link`.
+    /// Delivers the packet at `at` in the input's buffer, recorded on `link`.
     fn hand_out(
         &mut self,
         link: Link,
@@ -120,15 +120,15 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
 pub enum CaptureError {
     /// The file is empty.
     Empty,
-    /// The file begins with an unknown magic number; up to 4 of its first bytes.
+    /// The file begins with an unknown magic number; holds up to 4 of its first bytes.
     NotACapture(Vec<u8>),
-    /// The file is truncated within its header, after this number of bytes.
+    /// The file is truncated within its header, after the given number of bytes.
     HeaderCut(usize),
     /// No packet can be replayed; the first link type is unsupported.
     LinkType(LinkType),
     /// The file cannot be read to its end.
     Unreadable(String),
-    /// A capture without a complete packet.
+    /// The capture has no complete packet.
     NoPackets(Tail),
 }
 
@@ -209,7 +209,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The 16-bit number at `at`, if it is within `bytes`.
+    /// Returns the 16-bit number at offset `at`, if it is within `bytes`.
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -218,7 +218,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 32-bit number at `at`, if it is within `bytes`.
+    /// Returns the 32-bit number at offset `at`, if it is within `bytes`.
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -227,7 +227,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 64-bit number at `at`, if it is within `bytes`.
+    /// Returns the 64-bit number at offset `at`, if it is within `bytes`.
     fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The longest IP packets on the wire, by the segment sizes that connections announce.
+//! The MTU of the wire, derived from the maximum segment sizes that connections announce.
 
 use super::layers::{Layers, TCP, be16};
 use std::collections::{BTreeMap, HashMap};
 
-/// IP packet of Ethernet, in bytes.
+/// Maximum IP packet size on Ethernet, in bytes.
 const ETHERNET_MTU: usize = 1500;
 
-/// Range of plausible MTUs for an announced segment size: from the IPv4 minimum to jumbo frames.
+/// Range of plausible MTUs behind an announced segment size: from the IPv4 minimum to jumbo frames.
 /// Loopback interfaces announce 65536, which no wire carries.
 pub(super) const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
-/// Connections that are remembered: a few MiB. Those behind them have the MTU of the wire.
+/// Maximum number of connections remembered, which takes a few MiB. Further connections get the MTU
+/// of the wire.
 const CONNECTIONS_MAX: usize = 1 << 16;
 
 const SYN: u8 = 0x02;
@@ -19,15 +20,16 @@ const SYN: u8 = 0x02;
 /// Address and port; an IPv4 address in the first 4 bytes.
 type Endpoint = [u8; 18];
 
-/// MTUs by what SYN segments announce: of the wire, and of each connection.
+/// MTUs of the wire and of each connection, as announced in SYN segments.
 ///
-/// Neither end of a connection sends longer segments than the shorter that the two announce, which
-/// is less than the wire carries where one is behind a tunnel or clamps it.
+/// Neither end of a connection sends segments longer than the smaller of the two announced sizes,
+/// which is less than the wire carries if one end is behind a tunnel or clamps the size.
 #[derive(Debug, Default)]
 pub struct Mtus {
     /// Number of announcements, by MTU.
     announced: BTreeMap<usize, u64>,
-    /// The most announced one and its number; of equals the longest.
+    /// The number of announcements and the value of the most announced MTU; the largest one if
+    /// several are tied.
     most: Option<(u64, usize)>,
     /// What the lower and the higher endpoint of a connection announced.
     connections: HashMap<[Endpoint; 2], [Option<usize>; 2]>,
@@ -51,14 +53,14 @@ impl Mtus {
         }
     }
 
-    /// That of the wire the frames were recorded at: what most SYN segments announce, that of
-    /// Ethernet where there is none.
+    /// Returns the MTU of the wire on which the frames were recorded: the one most SYN segments
+    /// announce, or that of Ethernet if there are no announcements.
     pub fn of_wire(&self) -> usize {
         self.most.map_or(ETHERNET_MTU, |(_, mtu)| mtu)
     }
 
-    /// That of the connection of a frame. An end whose SYN is not in the capture counts with that
-    /// of the wire.
+    /// Returns the MTU of a frame's connection. If an end's SYN is not in the capture, the MTU of
+    /// the wire is used for it.
     pub fn of(&self, frame: &[u8]) -> usize {
         let wire = self.of_wire();
         let known = || {
@@ -75,8 +77,8 @@ impl Mtus {
     }
 }
 
-/// The ends of a frame's connection in their order, and the index of the sender; `None` for a
-/// fragment and where the frame ends before its ports.
+/// Returns the two ends of a frame's connection in order, and the index of the sender; `None` for a
+/// fragment, or if the frame is truncated before its ports.
 fn connection(frame: &[u8], layers: &Layers) -> Option<([Endpoint; 2], usize)> {
     let (at, bytes) = if layers.version == 4 { (12, 4) } else { (8, 16) };
     let end = |index: usize| -> Option<Endpoint> {
@@ -92,7 +94,7 @@ fn connection(frame: &[u8], layers: &Layers) -> Option<([Endpoint; 2], usize)> {
     (!layers.is_fragment).then_some((ends, usize::from(!is_lower)))
 }
 
-/// The MTU behind the maximum segment size that a SYN announces.
+/// Returns the MTU behind the maximum segment size that a SYN announces.
 fn announced_mtu(frame: &[u8]) -> Option<(Layers, usize)> {
     const MAXIMUM_SEGMENT_SIZE: u8 = 2;
     let layers = Layers::locate(frame).ok()?;

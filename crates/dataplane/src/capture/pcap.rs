@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classic pcap format (draft-ietf-opsawg-pcap): a header of 24 bytes, then records of 16
-//! bytes and a frame each.
+//! The classic pcap format (draft-ietf-opsawg-pcap): a 24-byte header, then records, each a 16-byte
+//! header and a frame.
 
 use super::{
     ByteOrder, CaptureError, CapturedPacket, Flow, Link, LinkType, PACKET_BYTES_MAX, Scan, Tail,
@@ -9,13 +9,13 @@ use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Variant of some Linux distributions, with record headers of 24 bytes.
+/// Variant used by some Linux distributions, with 24-byte record headers.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
 const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// tcpdump's unlimited snap length; no Ethernet frame is longer.
+/// The snap length that tcpdump uses for unlimited; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
 /// Flag: the highest four bits of the link type are the length of the FCS in units of 2 bytes.
 const HAS_FCS: u32 = 1 << 26;
@@ -29,7 +29,7 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// The format of a file with these first bytes, if it is pcap.
+    /// Returns the format of a file that starts with these bytes, if it is pcap.
     pub(super) fn from_magic(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
@@ -42,14 +42,14 @@ impl Format {
         })
     }
 
-    /// The link named in the header.
+    /// Returns the link named in the header.
     fn link(self, header: &[u8]) -> Link {
         let word = self.order.u32(header, 20).unwrap_or(0);
         let fcs_bytes = if word & HAS_FCS != 0 { (word >> 28) as u8 * 2 } else { 0 };
         Link { link_type: LinkType(word as u16), fcs_bytes }
     }
 
-    /// Time, captured length and original length from a record header.
+    /// Returns time, captured length and original length from a record header.
     fn record(self, header: &[u8]) -> Option<(u64, u32, u32)> {
         let field = |at| self.order.u32(header, at);
         let ns = u64::from(field(4)?) * self.ns_per_tick;
@@ -92,9 +92,9 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     }
 }
 
-/// Writes Ethernet frames to a pcap file with times in nanoseconds.
+/// Writes Ethernet frames to a pcap file with nanosecond timestamps.
 ///
-/// Two writes to the sink per frame, unbuffered; no allocation.
+/// Each frame takes two unbuffered writes to the sink and no allocation.
 pub struct PcapWriter<W: Write> {
     sink: W,
 }

@@ -36,30 +36,31 @@ const OPTION_IF_TSRESOL: u16 = 9;
 const OPTION_IF_FCSLEN: u16 = 13;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
-/// Properties of the interface that packets were recorded on.
+/// Properties of an interface that packets were recorded on.
 struct Interface {
     link: Link,
     snap_bytes: u32,
     clock: Clock,
 }
 
-/// Time unit of the interface.
+/// Clock of an interface: resolution and offset.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// Ticks per second: 10 to this power, or with the highest bit set 2 to the remaining bits.
+    /// Ticks per second: 10 to this power or, if the highest bit is set, 2 to the power of the
+    /// remaining bits.
     resolution: u8,
     offset_s: i64,
 }
 
 impl Clock {
-    /// Nanoseconds since 1970 at `ticks`, clamped to the range.
+    /// Returns nanoseconds since 1970 at `ticks`, clamped to the range of the type.
     fn time_ns(self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let per_second: Option<u128> = match self.resolution & 0x80 {
             0 => 10u128.checked_pow(exponent),
             _ => Some(1 << exponent),
         };
-        // 2^64 * 10^9 < 10^29 < 2^128, so where 10^exponent does not fit, the quotient is 0.
+        // 2^64 * 10^9 < 10^29 < 2^128, so the quotient is 0 if 10^exponent does not fit.
         let since_offset = per_second.map_or(0, |n| u128::from(ticks) * 1_000_000_000 / n);
         let time = since_offset as i128 + i128::from(self.offset_s) * 1_000_000_000;
         time.clamp(0, u64::MAX.into()) as u64
@@ -68,7 +69,7 @@ impl Clock {
 
 /// Next item of a file.
 enum Found {
-    /// A block of this type, and the range of its body in the buffer.
+    /// A block: its type, and the range of its body in the buffer.
     Block(u32, Range<usize>),
     /// A non-packet block, too long to keep.
     Skipped,
@@ -76,7 +77,7 @@ enum Found {
     Broken(Tail),
 }
 
-/// State of the section needed for later blocks.
+/// State of the current section, needed for later blocks.
 struct Section {
     order: ByteOrder,
     /// `None` for an unreadable description.
@@ -90,7 +91,7 @@ struct Packet {
     link: Link,
     time_ns: u64,
     original_bytes: u32,
-    /// Range in the body of the block.
+    /// Range of the packet in the body of the block.
     at: Range<usize>,
 }
 
@@ -158,7 +159,7 @@ impl Section {
         })
     }
 
-    /// Processes the block at `at` of the buffer, and delivers its packet.
+    /// Processes the block at `at` in the buffer, and delivers its packet.
     fn take<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
         &mut self,
         scan: &mut Scan<R, F>,
@@ -209,7 +210,7 @@ impl Section {
         })
     }
 
-    /// Options as code and value. One that exceeds its block ends the list.
+    /// Returns options as code and value. An option that exceeds its block ends the list.
     fn options<'b>(&self, mut rest: &'b [u8]) -> impl Iterator<Item = (u16, &'b [u8])> + use<'b> {
         let order = self.order;
         std::iter::from_fn(move || {
@@ -220,13 +221,13 @@ impl Section {
         })
     }
 
-    /// Length of the FCS at the end of each packet of an interface.
+    /// Returns the length of the FCS at the end of each packet recorded on an interface.
     fn fcs_bytes(&self, options: &[u8]) -> u8 {
         let mut given = self.options(options).filter(|(code, _)| *code == OPTION_IF_FCSLEN);
         given.next().and_then(|(_, value)| value.first().copied()).unwrap_or(0)
     }
 
-    /// Clock of an interface according to its options: microseconds since 1970 by default.
+    /// Returns an interface's clock according to its options: microseconds since 1970 by default.
     fn clock(&self, options: &[u8]) -> Clock {
         let mut clock = Clock { resolution: 6, offset_s: 0 };
         for (code, value) in self.options(options) {
@@ -241,7 +242,8 @@ impl Section {
         clock
     }
 
-    /// An enhanced or obsolete packet: interface (and drops), time, captured length, length, frame.
+    /// Parses an enhanced or obsolete packet block: interface (and drops), time, captured length,
+    /// length, frame.
     fn timed_packet(&self, body: &[u8], interface: usize) -> Option<Packet> {
         let interface = self.interfaces.get(interface)?.as_ref()?;
         let field = |at| self.order.u32(body, at);
@@ -253,7 +255,7 @@ impl Section {
         Some(Packet { link: interface.link, time_ns, original_bytes, at })
     }
 
-    /// A simple packet: length, frame, recorded on the first interface.
+    /// Parses a simple packet block, recorded on the first interface: length, frame.
     fn simple_packet(&self, body: &[u8]) -> Option<Packet> {
         let interface = self.interfaces.first()?.as_ref()?;
         let original_bytes = self.order.u32(body, 0)?;

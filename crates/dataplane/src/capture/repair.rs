@@ -2,16 +2,17 @@
 //! Restores frames to their form on the wire: splits coalesced segments, and pads truncated frames
 //! with zeros.
 //!
-//! With segmentation offload, a capture sees TCP segments of up to 64 KiB, before TSO or GSO splits
-//! them or after GRO has coalesced them. They are split as the interface would: TCP sequence
-//! numbers according to RFC 9293; the IPv4 identification counts up.
+//! With segmentation offload, a capture contains TCP segments of up to 64 KiB, from before TSO or
+//! GSO splits them or after GRO has coalesced them. They are split as the interface would split
+//! them: TCP sequence numbers follow RFC 9293; the IPv4 identification counts up.
 //!
 //! Not supported: UDP segmentation offload, whose frames are not recognizable, and tunnels.
 
 use super::layers::{Headerless, Layers, TCP, put16};
 use linerate_kernels::{Sum, checksum};
 
-/// Maximum length of a padded frame: an IP packet of 64 KiB after Ethernet and two VLAN tags.
+/// Maximum length of a padded frame: a 64 KiB IP packet after the Ethernet header and two VLAN
+/// tags.
 const PADDED_BYTES_MAX: usize = 65_535 + 14 + 8;
 
 const FIN: u8 = 0x01;
@@ -98,12 +99,12 @@ impl<'f> Joined<'f> {
     }
 }
 
-/// `frame` with its TCP or UDP checksum as the interface computes it, if the sender left that to
-/// the interface.
+/// Returns `frame` with the TCP or UDP checksum that the interface would compute, if the sender
+/// left the checksum to the interface.
 ///
-/// Such a frame was captured before it reached the interface: its field holds the sum of the
-/// pseudo-header, to which the interface adds the rest. `None` for every other frame, also one
-/// whose checksum is wrong: 1 of 65,535 of those is taken for one left to the interface.
+/// Such a frame was captured before it reached the interface: its checksum field holds the sum of
+/// the pseudo-header, to which the interface adds the rest. `None` for every other frame, including
+/// those with a wrong checksum: 1 in 65,535 of these is mistaken for one left to the interface.
 pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     let layers = Layers::locate(frame).ok()?;
     let end = layers.end.unwrap_or(frame.len());
@@ -113,8 +114,9 @@ pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     (whole != frame).then_some(whole)
 }
 
-/// A frame of `original_bytes` on the wire, truncated to `captured`, padded with zeros and with a
-/// fixed transport checksum. `None` if a header is truncated, or the length is invalid.
+/// Returns a frame of `original_bytes` on the wire that was truncated to `captured`, padded with
+/// zeros and with a fixed transport checksum. `None` if a header is truncated, or the length is
+/// invalid.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;

@@ -4,21 +4,21 @@
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Maximum change of the core clock between the start and the end of a worker for cycles to be
-/// meaningful.
+/// Maximum change in the core clock, between the start and the end of a worker, at which cycles are
+/// still meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
-/// Seed of the bootstrap: the same windows give the same interval.
+/// Bootstrap seed: the same windows give the same interval.
 pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
 
 /// Minimum number of clean windows for an estimate.
 pub(super) const WINDOWS_MIN: usize = 3;
 
 pub(super) fn few_windows(count: usize) -> String {
-    format!("only {count} windows without preemption; run longer, or on idle processors")
+    format!("only {count} windows without preemption; run longer, or on idle CPUs")
 }
 
-/// The median of a series of windows.
+/// Returns the median over a series of windows.
 pub(super) fn series(samples: &[f64]) -> Estimate {
     stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
 }
@@ -32,14 +32,14 @@ pub(super) fn ticks_figure(samples: &[f64], method: &str) -> Figure {
 
 /// Converts ticks to core cycles, if the core clock is known and was stable.
 pub(super) fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
-    const METHOD: &str = "ticks times core cycles per tick, before and after the run";
+    const METHOD: &str = "ticks times core cycles per tick, the mean of before and after the run";
     let absent = |reason: &str| Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
     let [Some(before), Some(after)] = clock else {
         return absent("the core clock could not be measured");
     };
     if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
         return absent(&format!(
-            "the core clock moved: {before:.3} cycles per tick before, {after:.3} after"
+            "the core clock changed: {before:.3} cycles per tick before the run, {after:.3} after"
         ));
     }
     let factor = (before + after) / 2.0;

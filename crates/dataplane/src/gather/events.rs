@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from the counted iterations of a worker.
+//! Hardware events per packet, from a worker's counted iterations.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,8 +9,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// The counted events and the method; `None` if none were requested. All workers of a run open the
-/// same events on the same machine, so the first worker with any represents all.
+/// Returns the counted events and the method; `None` if none were requested. All workers in a run
+/// open the same events on the same machine, so the first worker with any counts represents all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -25,7 +25,7 @@ pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     })
 }
 
-/// Events of a part per packet, and cycles per instruction; `None` without counts.
+/// Returns a part's events per packet, and its cycles per instruction; `None` without counts.
 pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String, Figure>> {
     let turns = ended.readings.counted.as_ref()?;
     let opened = ended.counted.iter().zip(&turns.tiers).enumerate();
@@ -50,7 +50,7 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
     Some(figures)
 }
 
-/// Sum of `above` over sum of `under`.
+/// Returns the sum of `above` divided by the sum of `under`.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
     let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
@@ -72,11 +72,11 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Counts minus the read overhead may be below 0 by chance. An event that was never seen may still
-/// occur: with 3.7 expected occurrences in this number of packets, the probability of seeing none
-/// is 2.5 %.
+/// Clamps counts that are below 0 by chance after the read overhead is subtracted. An event that
+/// was never seen may still occur: if 3.7 occurrences are expected in this number of packets, the
+/// probability of seeing none is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
-    // Not `f64::max`, which would make 0 of what is not a number.
+    // Not `f64::max`, which would turn NaN into 0.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
     let Estimate { value, low, high, .. } = ratio;
     let none_seen = -((1.0 - CONFIDENCE) / 2.0).ln() / base;
@@ -105,7 +105,7 @@ mod tests {
         assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
     }
 
-    /// A part with one count every second iteration, in iterations whose reads add 9 or 11.
+    /// A part with one count in half of its iterations, with reads that add 9 or 11.
     #[test]
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of the kernels in a stage, from replayed calls.
+//! The kernels' share of a stage, from replayed calls.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
@@ -7,7 +7,7 @@ use linerate_record::run::{KernelUse, VariantTime};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
-/// Kernel figures of a stage with this service time.
+/// Returns the kernel figures for a stage with this service time.
 pub(super) fn uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
     replayed.iter().map(|one| one_use(one, service)).collect()
 }
@@ -52,10 +52,10 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// `part` over `whole`; the bounds of the interval are the minimum and maximum that both intervals
-/// allow.
+/// Returns `part` over `whole`; the interval runs from the minimum to the maximum that both
+/// intervals allow.
 fn share(part: &Figure, whole: &Figure) -> Figure {
-    const METHOD: &str = "ticks of the replayed calls over the stage's service time";
+    const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |figure: &Figure| {
         let reason = figure.reason.as_deref().unwrap_or("no ticks");
         Figure::absent("ratio", Tier::Sw, METHOD, reason)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of each part of a worker: its head, its stages, its tail.
+//! The report for each part of a worker: its head, its stages, its tail.
 
 use super::estimate::{cycles_figure, ticks_figure};
 use super::{events, kernels};
@@ -10,7 +10,7 @@ use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// Inputs for the report of one part in addition to the worker's own figures.
+/// Inputs to the report for one part, in addition to the worker's own figures.
 struct PartView {
     name: String,
     packets: u64,
@@ -20,7 +20,7 @@ struct PartView {
     idle: Option<String>,
 }
 
-/// One report per part, in order; `time` is the worker's.
+/// Returns one report per part, in order; `time` is the worker's.
 pub(super) fn stage_reports(
     job: &Job<'_>,
     ended: &Ended<'_>,
@@ -38,7 +38,11 @@ pub(super) fn stage_reports(
             .filter(|part| part.packets > 0)
             .map(|part| part.ticks as f64 / part.packets as f64)
             .collect();
-        let ticks_per_packet = ticks_figure(&samples, "one iteration in sixteen, clean windows");
+        let ticks_per_packet = ticks_figure(
+            &samples,
+            "one iteration in 16, windows without \
+                                                       preemption",
+        );
         let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         let kernels = ended.kernels.get(index).and_then(Option::as_ref);
@@ -85,13 +89,13 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// Increase of a total during the measurement, from its values at start and end; without an end, up
-/// to the last value.
+/// Returns the increase in a total during the measurement, from its values at the start and the
+/// end; if the end was not reached, up to the last value.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// Packets that a panicked part left in its burst.
+/// Returns the packets that a panicked part left in its burst.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {
@@ -100,8 +104,9 @@ fn held(ended: &Ended<'_>, part: usize) -> Tally {
     held
 }
 
-/// The account of a stage. Output packets are the input of the next part; output bytes are
-/// recounted in audited runs and at the end of the worker, otherwise derived from the account.
+/// Builds the ledger for a stage. Output packets are the input to the next part; output bytes are
+/// recounted in audited runs and at the end of the worker, otherwise derived from the stage's
+/// account.
 fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
     let worker = &ended.worker;
     let part = &worker.parts[index];
@@ -160,7 +165,7 @@ fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
         Tail::Rings { outlets, .. } => {
             let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
             staged.for_each(|packet| ledger.held.add(1, packet.length() as u64));
-            // The reader of the ring counts it again.
+            // The reader of the ring counts the packet again.
             ledger.output = Tally {
                 packets: worker.output.packets - worker.overflow.packets - ledger.held.packets,
                 bytes: worker.output.bytes - worker.overflow.bytes - ledger.held.bytes,

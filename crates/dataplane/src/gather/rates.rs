@@ -6,7 +6,7 @@ use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Minimum number of bursts per sample of a rate: one more or less is then 2 %.
+/// Minimum number of bursts per rate sample: one burst more or less is then 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
 /// Ratio of starved to lost time above which a worker has caught up.
@@ -15,20 +15,20 @@ const CAUGHT_UP: u64 = 2;
 /// Minimum number of samples after merging windows.
 const TOGETHER_MIN: usize = 8;
 
-/// Packets that passed the path in each valid window.
+/// Returns the packets that passed the path in each valid window.
 ///
-/// A saturated path loses the work of interrupted windows, so only windows that were clean on every
-/// worker count. A path with idle time catches up later, so all windows count. Clean ones alone
-/// would be biased there: periodic packets and periodic interruptions may always, or never, fall
-/// into the same windows.
+/// A saturated path loses work in interrupted windows, so only windows that were clean on every
+/// worker count. A path with idle time catches up later, so all windows count. Clean windows alone
+/// would give a biased rate in that case: periodic packets and periodic interruptions may always,
+/// or never, fall into the same windows.
 ///
-/// Workers that share a processor cannot distinguish the other workers' time from lost time:
-/// `tells_lost` is false for them, and only clean windows count.
+/// Workers that share a CPU cannot distinguish the other workers' time from lost time: `tells_lost`
+/// is false for them, and only clean windows count.
 #[derive(Default)]
 pub(super) struct Rates {
     /// Every window counts.
     all: bool,
-    /// Mean length of the windows over the workers.
+    /// Mean window length over the workers.
     milliseconds: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) processed: Vec<f64>,
@@ -51,7 +51,7 @@ impl Rates {
         }
         let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
         for (present, ticks, delivered, processed) in joined.into_values() {
-            // Where one worker was away for several windows, the others have more of them.
+            // If one worker was away for several windows, the others have more windows than it has.
             if all || present == workers.len() {
                 let ticks = ticks as f64 / workers.len() as f64;
                 rates.milliseconds.push(ticks / ticks_per_s * 1e3);
@@ -62,12 +62,12 @@ impl Rates {
         rates
     }
 
-    /// The median rate: a worker that catches up after an absence does so in clean windows, which
-    /// are above the rate.
+    /// Returns the median rate: a worker that catches up after an absence does so in clean windows,
+    /// whose rate is too high.
     ///
     /// Packets fall into windows in whole bursts. Neighbouring windows are therefore merged until
-    /// one burst more or less makes no difference; otherwise half a packet per window would have a
-    /// median of 0.
+    /// one burst more or less makes no difference; otherwise a rate of half a packet per window
+    /// would have a median of 0.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {
@@ -94,7 +94,7 @@ fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
 }
 
-/// Mean packets per burst, on the worker with the largest.
+/// Returns the mean packets per burst, on the worker where it is largest.
 fn largest_mean_burst(workers: &[&Readings]) -> f64 {
     let bursts = workers.iter().map(|readings| {
         readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64

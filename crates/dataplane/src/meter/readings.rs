@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readings of a meter after its worker has ended.
+//! A meter's readings after its worker has ended.
 
 use crate::counting::CountedTurns;
 use crate::stage::MAX_PARTS;
 use hdrhistogram::Histogram;
 
-/// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
+/// Number of buckets for burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
 /// One window of one worker. A window ends with the first iteration past a common grid point, so
-/// that no iteration is in two windows; its length is that of its iterations.
+/// that no iteration is in two windows; its length is the total length of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Its index on the grid, the same for all workers.
+    /// Index on the grid, which is the same for all workers.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
-    /// Time spent on ending the previous window, which belongs to neither.
+    /// Time spent on ending the previous window, which belongs to neither window.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets received from the source (first segment only).
@@ -30,7 +30,7 @@ pub(crate) struct Window {
     pub(crate) parts: [PartSum; MAX_PARTS],
 }
 
-/// Sampled time of one part of a worker.
+/// Sampled time in one part of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartSum {
     pub(crate) ticks: u64,
@@ -53,13 +53,13 @@ pub(crate) struct Readings {
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Ticks from source to sink of the packets timed at the source; kept by workers with a sink.
+    /// Ticks from source to sink, for packets timed at the source; kept by workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
     /// Hardware events; `None` without counters.
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets moved across the ends of the path in one iteration.
+/// Packets that crossed either end of the path in one iteration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

@@ -4,11 +4,11 @@
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Window length. Long enough for two system calls to cost less than 0.1 %, short enough that most
-/// windows of a busy machine are undisturbed.
+/// Window length. Long enough for two system calls to cost less than 0.1 %, short enough for most
+/// windows on a busy machine to be undisturbed.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// Maximum number of windows kept; beyond it every other one is discarded.
+/// Maximum number of windows kept; beyond that, every other one is discarded.
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
@@ -71,7 +71,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.keep();
     }
 
-    /// Keeps the window; discards every other one if there are too many. All workers thin out by
+    /// Keeps the window; discards every other window if there are too many. All workers discard by
     /// index, so that they keep the same windows.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes the packets of a capture one by one: selection, usability, repairs.
+//! Processes the packets of a capture one by one: selects, checks and repairs them.
 
 use super::{Traffic, TrafficError};
 use crate::bucket::address_hash;
@@ -18,7 +18,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of packets searched for segment sizes: enough to see many connections begin without
+/// Number of packets searched for segment sizes: enough to see many connections begin, without
 /// reading a long file twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
@@ -39,7 +39,7 @@ impl Selection {
         Self { rules, seen: 0, passed_over: 0 }
     }
 
-    /// Whether the next packet is selected, and whether more may follow.
+    /// Whether the next packet is selected, and whether more packets may follow.
     fn next(&mut self, packet: &CapturedPacket<'_>) -> (bool, Flow) {
         let CaptureRules { skip, first, sample, .. } = self.rules;
         let index = self.seen;
@@ -67,7 +67,7 @@ pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, Capture
     Ok(mtus)
 }
 
-/// Traffic being derived from a capture.
+/// Traffic being built from a capture.
 pub(super) struct Intake<'s> {
     traffic: Traffic,
     selection: Selection,
@@ -95,7 +95,7 @@ impl<'s> Intake<'s> {
         }
     }
 
-    /// The traffic of a capture.
+    /// Returns the traffic of a capture.
     pub(super) fn read(mut self, from: impl Read) -> Result<Traffic, TrafficError> {
         let mut refused = None;
         let contents = capture::scan(from, |packet| {
@@ -123,7 +123,8 @@ impl<'s> Intake<'s> {
         Ok(traffic)
     }
 
-    /// Offers a packet, repaired according to the rules, or counts the cause.
+    /// Offers a packet, repaired according to the rules, or counts it under the cause of its
+    /// rejection.
     fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
         let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
         let lost = Tally { packets: 1, bytes: on_wire.into() };
@@ -151,7 +152,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Requests memory before using it.
+    /// Requests memory before it is used.
     fn make_room(&mut self, bytes: usize) -> Result<(), TrafficError> {
         let held = &mut self.traffic.bytes;
         if held.capacity() - held.len() >= bytes {
@@ -167,7 +168,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// The frame at its length on the wire; `None` if it is truncated and cannot be padded.
+    /// The frame at its on-wire length; `None` if it is truncated and cannot be padded.
     fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
         let on_wire = packet.original_bytes as usize;
         if packet.bytes.len() >= on_wire {
@@ -179,7 +180,7 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    /// The frame with the checksum that was left to the interface.
+    /// The frame with the checksum that was left to the NIC filled in.
     fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
         let Some(whole) = completed(&frame) else { return frame };
         self.traffic.input.completed_checksums += 1;
@@ -202,7 +203,7 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Counts of the file other than the packets returned.
+    /// Adds the file's counts other than those of the returned packets.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selection, order, buckets and rejection of packets.
+//! Packet selection, order, buckets and rejection.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
@@ -19,7 +19,7 @@ fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
 
 const REST_ALLOWED: CaptureRules = CaptureRules { allow_left_out: true, ..CaptureRules::WHOLE };
 
-/// Causes with their packets and bytes.
+/// Rejection causes with their packets and bytes.
 fn causes(list: &[(&str, u64, u64)]) -> BTreeMap<String, Tally> {
     let one = |(cause, packets, bytes): &(&str, u64, u64)| {
         ((*cause).to_owned(), Tally { packets: *packets, bytes: *bytes })

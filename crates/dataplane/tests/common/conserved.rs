@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conservation checks of a run's accounts.
+//! Conservation checks on the ledgers of a run.
 
 use linerate_record::run::{RunReport, Tally, WorkerReport};
 
-/// Input and output of every stage, and between workers. Packets still in a ring count without
-/// bytes; if all rings are empty, bytes must agree as well.
+/// Checks the input and output of every stage, and the packets passed between workers. Packets
+/// still in a ring count without their bytes; if all rings are empty, bytes must balance as well.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {

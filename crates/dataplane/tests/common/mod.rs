@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small stages and paths for the tests of the runtime.
+//! Small stages and paths for testing the runtime.
 
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{
@@ -57,10 +57,10 @@ impl Stage for Number {
     }
 }
 
-/// Time at which a slow stage was ready.
+/// Time at which the slow stage was ready.
 pub(crate) static MADE_TICKS: AtomicU64 = AtomicU64::new(0);
 
-/// Due time of the first packet that it saw.
+/// Due time of the first packet that the slow stage saw.
 pub(crate) static FIRST_DUE_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Records the due time of a paced source's first packet.
@@ -77,7 +77,7 @@ impl Stage for NoteFirst {
     }
 }
 
-/// Strips two bytes at the front and truncates to 60.
+/// Strips two bytes from the front and truncates the packet to 60.
 struct Trim;
 
 impl Stage for Trim {
@@ -90,7 +90,7 @@ impl Stage for Trim {
     }
 }
 
-/// Spends `turns` rounds of dependent arithmetic on each packet.
+/// Does `turns` rounds of dependent arithmetic per packet.
 struct Spin {
     turns: i64,
 }
@@ -107,7 +107,7 @@ impl Stage for Spin {
     }
 }
 
-/// Touches a fresh page of memory per packet.
+/// Touches a new page of memory per packet.
 struct FaultIn {
     block: Vec<u8>,
     next: usize,
@@ -144,7 +144,7 @@ impl Stage for DropMost {
     }
 }
 
-/// Spends 20 rounds of arithmetic on each packet, and 4000 from packet `after` on.
+/// Does 20 rounds of arithmetic per packet, and 4000 from packet `after` on.
 struct Grow {
     after: i64,
 }
@@ -162,16 +162,16 @@ impl Stage for Grow {
     }
 }
 
-/// Checksums its own `bytes` bytes `calls` times per packet, independently, and copies them once
-/// into its own buffer; then does 20 rounds of arithmetic.
+/// Checksums `bytes` bytes of its own `calls` times per packet, independently of each other, and
+/// copies them once to another buffer of its own; then does 20 rounds of arithmetic.
 struct Call {
     calls: i64,
     from: Lines,
     to: Lines,
 }
 
-/// Bytes aligned to a cache line: otherwise vector loads cross lines, and a checksum of 900 bytes
-/// takes half as long again.
+/// Cache-line-aligned bytes: without the alignment, vector loads would cross lines, and a checksum
+/// of 900 bytes would take half as long again.
 struct Lines {
     memory: Vec<u8>,
     bytes: std::ops::Range<usize>,
@@ -203,7 +203,7 @@ impl Stage for Call {
     }
 }
 
-/// Panics at position `position`.
+/// Panics at packet position `position`.
 struct Fail {
     position: i64,
 }
@@ -217,7 +217,7 @@ impl Stage for Fail {
     }
 }
 
-/// Panics before it reads a packet, after this number of bursts.
+/// Panics before reading a packet, after this number of bursts.
 struct FailEarly {
     bursts: i64,
 }
@@ -292,7 +292,7 @@ pub(crate) fn path(stages: Vec<StageUse>) -> Path {
     }
 }
 
-/// A mapping from the number of stages and replicas of each segment.
+/// A mapping built from the number of stages and replicas in each segment.
 pub(crate) fn mapping(segments: &[(usize, u32)]) -> Mapping {
     let mut first = 0;
     let segments = segments.iter().map(|&(stages, replicas)| {
@@ -308,7 +308,7 @@ pub(crate) fn traffic() -> Traffic {
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
-/// Runs on CPU 0 alone, so the tests need no second CPU and leave it to other tests.
+/// Runs on CPU 0 alone, so that the tests need no second CPU and leave it to other tests.
 pub(crate) fn run_on_one(
     path: &Path,
     mapping: &Mapping,

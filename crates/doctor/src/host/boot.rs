@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command that adds words to the kernel's command line, which differs between distributions.
+//! The command that appends words to the kernel command line, which differs between distributions.
 
 use super::Host;
 
-/// The command that makes the kernel boot with `words` from the next time on; if that is unknown,
-/// one that shows the command line they belong on.
+/// The command that makes the kernel boot with `words` from the next boot on; if that is unknown, a
+/// command that shows the kernel command line to which they must be added.
 ///
-/// Red Hat and derivatives have grubby(8); Debian and derivatives read the files of a folder after
-/// their main one, others only that one: both are shell scripts, so a line at the end adds to the
-/// existing value, whatever it is. A Raspberry Pi has the command line in a file of one line.
+/// Red Hat and derivatives have grubby(8). Debian and derivatives read the files in a directory
+/// after the main file; other distributions read only the main file. Both are shell scripts, so a
+/// line at the end adds to the existing value, whatever it is. On a Raspberry Pi, the command line
+/// is in a file with a single line.
 pub(super) fn boot_with(host: &Host, words: &str) -> String {
     let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
     let line = format!("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"'");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NICs driven by programs that bypass the kernel, such as DPDK's.
+//! NICs driven by programs that bypass the kernel, such as DPDK applications.
 
 use super::Host;
 use super::boot::boot_with;
@@ -8,10 +8,10 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 const NAME: &str = "user_space_drivers";
 
-/// Kernel drivers that hand a NIC to a program.
+/// Kernel drivers that hand a NIC over to a program.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// No observation without a PCI bus.
+/// No observation if there is no PCI bus.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     if host.root.names("sys/bus/pci/devices").is_empty() {
         return None;
@@ -35,7 +35,8 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (_, true, true) => DATA_PLANE.fact(
             NAME,
             "none",
-            "vfio-pci is loaded but bound to no NIC; dpdk-devbind.py -b vfio-pci CARD binds one",
+            "vfio-pci is loaded, but no NIC is bound to it; dpdk-devbind.py -b vfio-pci CARD binds \
+             one",
         ),
         (_, true, false) => DATA_PLANE.advice(
             NAME,
@@ -46,7 +47,7 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
     })
 }
 
-/// A driver with the PCI addresses of its NICs, `0000:01:00.0`.
+/// A driver with the PCI addresses of its NICs, such as `0000:01:00.0`.
 fn cards(host: &Host, driver: &str) -> Option<String> {
     let names = host.root.names(&format!("sys/bus/pci/drivers/{driver}"));
     let cards: Vec<&str> =
@@ -54,8 +55,8 @@ fn cards(host: &Host, driver: &str) -> Option<String> {
     (!cards.is_empty()).then(|| format!("{driver}: {}", cards.join(" ")))
 }
 
-/// Only on Intel does the kernel's command line decide: on AMD and ARM it is on if the firmware
-/// offers it, and in a guest the host decides.
+/// Only on Intel does the kernel command line decide: on AMD and ARM the IOMMU is on if the
+/// firmware offers it, and in a guest the hypervisor decides.
 fn without_iommu(host: &Host) -> Observation {
     let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a NIC to a program";
     let is_intel =

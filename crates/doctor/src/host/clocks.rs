@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks: time sources, and the clock of the cores.
+//! Clocks: time sources, and the core clock.
 
 use super::Host;
 use linerate_machine::core_clock::core_cycles_per_tick;
@@ -27,13 +27,12 @@ fn counter(host: &Host) -> Option<Observation> {
         true => PROCESSOR.good(
             "timestamp_counter",
             "steady",
-            "it runs at a constant rate in every \
-             power state",
+            "the TSC runs at a constant rate in every power state",
         ),
         false => PROCESSOR.advice(
             "timestamp_counter",
             "no promise",
-            "its rate may change, or it may stop with the core: times may be wrong",
+            "the TSC may change rate, or stop with the core: times may be wrong",
             None,
         ),
     })
@@ -68,9 +67,9 @@ fn source(host: &Host) -> Observation {
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
-/// Current core clock of the CPU that this thread is on. Takes 3 ms, and 20 ms more the first time.
+/// Current core clock of the CPU that this thread runs on. Takes 3 ms, plus 20 ms the first time.
 fn core_clock() -> Observation {
-    // Asleep, so that what else was begun ends before the core is measured.
+    // Sleeps, so that work started earlier ends before the core is measured.
     let ticks_per_s = ticks_per_s();
     match core_cycles_per_tick() {
         Ok(per_tick) => {
@@ -109,12 +108,13 @@ fn governor(host: &Host) -> Observation {
     DATA_PLANE.advice(
         "governor",
         governors.join(", "),
-        "the core clock drops when idle: bursts after a pause meet a slow core",
+        "the core clock drops when idle: a burst after a pause starts on a slow core",
         (!has_none).then_some(fix),
     )
 }
 
-/// Drivers report it in two ways, one of them negated. No observation if there is neither file.
+/// Drivers report boost in one of two files, one of them negated. No observation if neither file
+/// exists.
 fn boost(host: &Host) -> Option<Observation> {
     let drivers = [
         (format!("{CPUFREQ}/boost"), "1", "0"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs reserved for workers: isolated from the scheduler, its ticks, and interrupts.
+//! CPUs reserved for workers: isolated from the scheduler, from its tick, and from interrupts.
 //!
-//! Left out: CPUs that a group sets aside while the system runs (`cpuset.cpus.partition`), which
-//! kernels before 6.7 show nowhere else.
+//! Left out: CPUs that a cgroup sets aside at run time (`cpuset.cpus.partition`), which kernels
+//! before 6.7 show nowhere else.
 
 use super::Host;
 use super::boot::boot_with;
@@ -16,13 +16,13 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Minimum number of cores for isolation: with fewer, it costs the OS more than it gains for
-/// workers.
+/// Minimum number of cores for isolation: with fewer, it costs the OS more than the workers gain.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
     if !host.isolated.is_empty() {
-        let sentence = "the scheduler places no tasks there by itself: select them with --cpus";
+        let sentence = "the scheduler places no tasks on these CPUs by itself: select them with \
+                        --cpus";
         return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
     }
     if host.online.is_empty() {
@@ -43,8 +43,8 @@ fn isolation(host: &Host) -> Observation {
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
-/// CPUs without ticks; the file exists if the kernel supports them (`CONFIG_NO_HZ_FULL`), and
-/// contains "(null)" if none are set.
+/// CPUs without a scheduler tick; the file exists if the kernel supports them
+/// (`CONFIG_NO_HZ_FULL`), and contains "(null)" if none are configured.
 const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 fn without_ticks(list: &str) -> String {
@@ -59,7 +59,7 @@ fn ticks(host: &Host) -> Option<Observation> {
     }
     let quiet = host.root.cpu_list(TICKLESS).unwrap_or_default();
     if host.isolated.iter().all(|cpu| quiet.contains(cpu)) {
-        let sentence = "a worker alone on one of these gets no scheduler ticks";
+        let sentence = "a worker alone on one of these CPUs gets no scheduler ticks";
         return Some(DATA_PLANE.good(NAME, format_cpu_list(&quiet), sentence));
     }
     if !host.root.exists(TICKLESS) {
@@ -74,8 +74,8 @@ fn ticks(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
 }
 
-/// Files of each interrupt in /proc/irq; anything else in its directory is named after a driver
-/// that handles it (kernel, kernel/irq/proc.c).
+/// Files that each interrupt has in /proc/irq; anything else in the directory is named after a
+/// driver that handles the interrupt (kernel, kernel/irq/proc.c).
 const IRQ_FILES: [&str; 7] = [
     "affinity_hint",
     "effective_affinity",
@@ -86,7 +86,7 @@ const IRQ_FILES: [&str; 7] = [
     "spurious",
 ];
 
-/// Interrupts that a driver handles, ascending, with their CPUs.
+/// Interrupts that a driver handles, in ascending order, with their CPUs.
 fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     let cpus = |number: u32| {
         let at = |file: &str| format!("proc/irq/{number}/{file}");
@@ -104,12 +104,13 @@ fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     numbers.into_iter().filter_map(cpus).collect()
 }
 
-/// Interrupts on the CPUs meant for workers: the isolated ones, or all except the first core.
+/// Interrupts on the CPUs meant for workers: the isolated ones, or all except those of the first
+/// core.
 fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
     let all = handled(host);
     if all.is_empty() {
-        let sentence = "/proc/irq lists no interrupts of drivers";
+        let sentence = "/proc/irq lists no driver interrupts";
         return Some(DATA_PLANE.unknown(NAME, sentence));
     }
     let workers = host.worker_cpus();
@@ -134,14 +135,15 @@ fn interrupts(host: &Host) -> Option<Observation> {
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each stops the worker on that CPU for microseconds; leave the first core to the system"
+            "each interrupt stops the worker on that CPU for microseconds; leave the first core to \
+             the system"
         }
-        false => "each stops the worker on that CPU for microseconds",
+        false => "each interrupt stops the worker on that CPU for microseconds",
     };
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }
 
-/// Numbers, ascending, as shell words; ranges become a call of seq(1).
+/// Numbers in ascending order, as shell words; ranges become a call to seq(1).
 fn for_shell(numbers: &[u32]) -> String {
     let words = format_cpu_list(numbers);
     let words = words.split(',').map(|range| match range.split_once('-') {

@@ -32,14 +32,14 @@ fn cpus(host: &Host) -> Observation {
     let mut sentence = format!("this process may use only {}", name_cpus(&allowed));
     let within = group_cpus(host).unwrap_or_else(|| host.online.clone());
     if within.iter().all(|cpu| allowed.contains(cpu)) {
-        sentence += ", as all of its control group";
+        sentence += ", the CPUs of its control group";
         return TOPOLOGY.advice("cpus", value, &sentence, None);
     }
     let fix = format!("taskset -c {} linerate doctor", format_cpu_list(&within));
     TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
 }
 
-/// CPUs of this process's control group (version 2), which no program in it can leave.
+/// CPUs of this process's cgroup (version 2), which no program in it can leave.
 fn group_cpus(host: &Host) -> Option<Vec<u32>> {
     let groups = host.root.text("proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -50,7 +50,7 @@ fn group_cpus(host: &Host) -> Option<Vec<u32>> {
 fn cores(host: &Host) -> Observation {
     let cores: BTreeSet<Vec<u32>> =
         host.online.iter().filter_map(|cpu| host.siblings(*cpu)).collect();
-    // -1 where the firmware numbers none.
+    // -1 where the firmware does not number packages.
     let package = |cpu: &u32| {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
         host.root.number::<u32>(&file)
@@ -73,7 +73,8 @@ fn cores(host: &Host) -> Observation {
 
 const SMT: &str = "sys/devices/system/cpu/smt";
 
-/// Hardware threads; no observation on processors with one per core and a kernel without that file.
+/// Hardware threads; no observation for processors with one thread per core on a kernel without
+/// this file.
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {
@@ -85,7 +86,8 @@ fn threads(host: &Host) -> Option<Observation> {
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
     let sentence = format!(
-        "hardware threads of one core slow each other down ({}); linerate uses one per core first",
+        "hardware threads of one core slow each other down ({}); linerate uses one thread per core \
+         first",
         name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| {
@@ -137,8 +139,10 @@ fn caches(host: &Host) -> Observation {
     let last = caches.iter().max_by_key(|cache| cache.level);
     let shared = last.and_then(|cache| cache.shared_by.as_ref().ok());
     let shared = shared.map_or("unknown CPUs".to_owned(), |by| name_cpus(by));
-    let sentence =
-        format!("CPU {}: lines {line}; the last is shared by {shared}", host.first_cpu());
+    let sentence = format!(
+        "CPU {}: cache lines {line}; the last level is shared by {shared}",
+        host.first_cpu()
+    );
     TOPOLOGY.fact("caches", value, &sentence)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages: huge ones keep a data plane's buffers within TLB reach.
+//! Pages: huge pages keep a data plane's buffers within TLB reach.
 
 use super::Host;
 use super::layout::binary;
@@ -36,19 +36,19 @@ fn pools(host: &Host) -> Vec<Pool> {
 }
 
 impl Pool {
-    /// The kernel's directory for it, relative to that of the machine or of a node.
+    /// The kernel's directory for the pool, relative to that of the machine or of a node.
     fn folder(&self) -> String {
         format!("hugepages-{}kB", self.bytes / 1024)
     }
 }
 
-/// The default pool, for programs that name no page size: on ARM there are smaller ones.
+/// The default pool, for programs that do not request a page size: ARM has smaller huge pages, too.
 fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
     let size = meminfo(host, "Hugepagesize:");
     pools.iter().find(|pool| size == Some(pool.bytes)).or(pools.first())
 }
 
-/// A size in /proc/meminfo, in bytes.
+/// A size from /proc/meminfo, in bytes.
 fn meminfo(host: &Host, key: &str) -> Option<u64> {
     let text = host.root.text("proc/meminfo")?;
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -58,7 +58,7 @@ fn meminfo(host: &Host, key: &str) -> Option<u64> {
 /// Pages reserved for programs that request them (such as DPDK).
 fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let Some(usual) = usual(host, pools) else {
-        let sentence = "this kernel shows no huge pages to reserve";
+        let sentence = "this kernel exposes no huge pages to reserve";
         return DATA_PLANE.unknown("huge_pages", sentence);
     };
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
@@ -68,23 +68,23 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
-    let sentence = "none is free for programs that reserve them, as DPDK applications do (linerate \
-                    does not)";
+    let sentence = "no free pages for programs that reserve them, as DPDK applications do \
+                    (linerate does not)";
     let fix = more_pages(host, usual)
         .map(|pages| format!("echo {} | sudo tee {file}", usual.all.saturating_add(pages)));
     DATA_PLANE.advice("huge_pages", value, sentence, fix)
 }
 
-/// Number of pages to reserve in addition to those in use: a gibibyte in total, as for DPDK's
-/// examples, but at most a quarter of the available memory, since reserved memory is lost to all
-/// others. `None` if that is less than a page, or unknown.
+/// Number of pages to reserve in addition to those in use: enough for a total of one gibibyte, as
+/// in DPDK's examples, but at most a quarter of the available memory, since reserved memory is lost
+/// to all other programs. `None` if that is less than a page, or unknown.
 fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
     let bytes = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
     Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
-/// Distribution of the default pages over the nodes; no observation with one node, or without
-/// pages.
+/// Distribution of the default huge pages over the nodes; no observation if there is only one node,
+/// or if there are no pages.
 fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
     let nodes = host.nodes();
@@ -102,7 +102,7 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
         let sentence = "free pages on every node: buffers can be local to their NIC";
         return Some(DATA_PLANE.good("huge_pages_by_node", value, sentence));
     };
-    let sentence = format!("none is free on {}: buffers for its NICs are remote", nodes[empty]);
+    let sentence = format!("no free pages on {}: buffers for its NICs are remote", nodes[empty]);
     let target = file(&nodes[empty], "nr_hugepages");
     let fix = more_pages(host, usual).map(|pages| {
         let all = host.root.number::<u64>(&target).unwrap_or(0).saturating_add(pages);
@@ -113,7 +113,7 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Transparent huge pages: `always [madvise] never`, the choice in brackets.
+/// Transparent huge pages: `always [madvise] never`, with the selected mode in brackets.
 fn transparent(host: &Host) -> Observation {
     let text = host.root.text(TRANSPARENT).unwrap_or_default();
     let chosen = text.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NICs: number of CPUs that receive. Left out: ring sizes, which only ethtool(8) can query.
+//! NICs: number of receiving CPUs. Left out: ring sizes, which only ethtool(8) can query.
 
 use super::{Host, counted};
 use linerate_record::doctor::{Observation, Section};
@@ -22,13 +22,15 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     let receiving: Vec<&String> = all.iter().filter(|name| name.starts_with("rx-")).collect();
     let name = format!("receive_queues_{card}");
     if receiving.is_empty() {
-        return Some(DATA_PLANE.unknown(&name, "the kernel shows no receive queues of this NIC"));
+        return Some(
+            DATA_PLANE.unknown(&name, "the kernel exposes no receive queues for this NIC"),
+        );
     }
     let is_spread = receiving.iter().any(|queue| {
         let mask = host.root.text(&format!("{at}/{queue}/rps_cpus")).unwrap_or_default();
         mask.bytes().any(|b| !matches!(b, b'0' | b','))
     });
-    // Those that are isolated are not for the kernel's part of the work.
+    // Isolated CPUs should not take part in the kernel's packet processing.
     let cpus: Vec<u32> =
         host.online.iter().copied().filter(|cpu| !host.isolated.contains(cpu)).collect();
     let count = cpus.len().max(1);
@@ -41,12 +43,13 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         (false, true) => DATA_PLANE.fact(
             &name,
             value,
-            "fewer queues than CPUs, and the kernel spreads packets further (RPS)",
+            "fewer queues than CPUs, but the kernel spreads packets further (RPS)",
         ),
         (false, false) => DATA_PLANE.advice(
             &name,
             value,
-            "only as many CPUs as queues receive packets; more queues, or RPS, spread them",
+            "only as many CPUs as there are queues receive packets; more queues, or RPS, would \
+             spread them",
             Some(format!(
                 "sudo ethtool -L {card} combined {count} || for f in /{at}/rx-*/rps_cpus; do echo \
                  {} | sudo tee $f; done",
@@ -56,7 +59,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     })
 }
 
-/// Other properties of NICs: driver, speed, node; each if the kernel reports it.
+/// Other properties of a NIC: driver, speed, node; each one only if the kernel reports it.
 fn described(host: &Host, card: &str) -> String {
     let driver = std::fs::read_link(host.root.path(&format!("{CARDS}/{card}/device/driver"))).ok();
     let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -70,7 +73,7 @@ fn described(host: &Host, card: &str) -> String {
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-/// CPUs as a mask in the kernel's format: hexadecimal, groups of 32 bits from the highest down.
+/// A CPU mask in the kernel's format: hexadecimal, in groups of 32 bits, highest first.
 fn mask(cpus: &[u32]) -> String {
     let groups = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let group = |index: u32| {

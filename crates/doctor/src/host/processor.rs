@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor: its name, the hypervisor, the instruction set extensions that matter for packets.
+//! The processor: its name, the hypervisor, and the instruction set extensions that matter for
+//! packet processing.
 
 use super::Host;
 use linerate_machine::cpuinfo::{cpu_name, value};
@@ -18,7 +19,7 @@ fn name(host: &Host) -> Observation {
     }
 }
 
-/// The maker's model numbers, by which its manuals are found.
+/// The vendor's model numbers, by which its manuals can be found.
 fn numbers(host: &Host) -> String {
     let of = |key: &'static str| value(&host.cpuinfo, key);
     if let (Some(vendor), Some(family), Some(model)) =
@@ -99,7 +100,7 @@ const EXTENSIONS: [&str; 41] = [
     "vfpv4",
 ];
 
-/// Vector width by extension, in bits, widest first. SVE leaves the width to the processor.
+/// Vector width by extension, in bits, widest first. SVE leaves the width to the implementation.
 const VECTORS: [(&str, &str); 9] = [
     ("avx512bw", "512 bits"),
     ("avx2", "256 bits"),
@@ -114,7 +115,7 @@ const VECTORS: [(&str, &str); 9] = [
 
 fn instructions(host: &Host) -> Observation {
     let listed = ["flags", "Features"].iter().find_map(|key| value(&host.cpuinfo, key));
-    // POWER lists its one extension behind the name.
+    // POWER lists its only extension after the CPU name.
     let altivec = value(&host.cpuinfo, "cpu").is_some_and(|name| name.contains("altivec"));
     let listed = listed.unwrap_or(if altivec { "altivec" } else { "" });
     let words: Vec<&str> = listed.split(' ').collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle states of cores, and the cost of mitigations.
+//! Core idle states, and the cost of mitigations.
 
 use super::Host;
 use linerate_record::doctor::{Observation, Section};
@@ -10,19 +10,19 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     [idle_states(host), mitigations(host)].into_iter().flatten().collect()
 }
 
-/// Wake-up latency that counts as long, in microseconds: 149 minimum-size packets arrive meanwhile
-/// at 10 Gbit/s.
+/// Wake-up latency considered long, in microseconds: 149 minimum-size packets arrive during it at
+/// 10 Gbit/s.
 const LONG_US: u64 = 10;
 
-/// An idle state of a core.
+/// A core idle state.
 struct State {
     index: u32,
     name: String,
     exit_us: u64,
 }
 
-/// Enabled idle states of the first CPU. No observation if the kernel has no choice: most guests,
-/// and kernels that poll.
+/// Enabled idle states of the first CPU. No observation if the kernel has no choice, as in most
+/// guests and in kernels that poll.
 fn idle_states(host: &Host) -> Option<Observation> {
     let at = format!("sys/devices/system/cpu/cpu{}/cpuidle", host.first_cpu());
     let state = |folder: String| {
@@ -52,8 +52,8 @@ fn idle_states(host: &Host) -> Option<Observation> {
 
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 
-/// Mitigations of processor flaws in the kernel. Reported as a fact: disabling them is not only a
-/// question of speed.
+/// Kernel mitigations of processor vulnerabilities. Reported as a fact: disabling them is not only
+/// a question of speed.
 fn mitigations(host: &Host) -> Option<Observation> {
     let of = |name: &String| host.root.text(&format!("{VULNERABILITIES}/{name}"));
     let states: Vec<String> = host.root.names(VULNERABILITIES).iter().filter_map(of).collect();
@@ -65,12 +65,12 @@ fn mitigations(host: &Host) -> Option<Observation> {
         states.iter().filter(said).count()
     };
     let value = format!(
-        "{} of {} flaws, {} open",
+        "{} of {} vulnerabilities mitigated, {} open",
         count("Mitigation"),
         states.len() - count("Not affected"),
         count("Vulnerable")
     );
-    let sentence = "they slow down system calls, interrupts and indirect calls: compare only \
-                    machines with the same ones";
+    let sentence = "mitigations slow down system calls, interrupts and indirect calls: compare \
+                    only machines with the same set";
     Some(DATA_PLANE.fact("mitigations", value, sentence))
 }

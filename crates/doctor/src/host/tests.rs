@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in directories, and what is reported about them; a server first.
+//! Synthetic machines in directories, and the observations about them; a server first.
 
 mod other_machines;
 
@@ -21,7 +21,7 @@ impl Machine {
         machine.with(files)
     }
 
-    /// The same with additional or replaced files.
+    /// The same machine with additional or replaced files.
     fn with(self, files: &[(&str, &str)]) -> Self {
         for (path, text) in files {
             let path = self.0.path().join(path);
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// Idle states of cores, and mitigations.
+/// Core idle states, and mitigations.
 const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
@@ -71,7 +71,7 @@ const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/vulnerabilities/retbleed", "Not affected"),
 ];
 
-/// A server with two packages of two cores of two threads, as it comes out of the box.
+/// A server with two packages, two cores per package and two threads per core, as shipped.
 fn server() -> Machine {
     let flags = "flags\t: fpu tsc constant_tsc nonstop_tsc sse2 avx avx2 bmi2 avx512bw fsrm";
     let cpuinfo = format!("vendor_id\t: GenuineIntel\nmodel name\t: Xeon\n{flags}");
@@ -110,7 +110,7 @@ fn server() -> Machine {
         ("proc/irq/25/effective_affinity_list", "4"),
         ("proc/irq/24/eth0-rx-0", ""),
         ("proc/irq/25/nvme0q1", ""),
-        // No handler is registered for this one, so it never fires.
+        // No handler is registered for this interrupt, so it never fires.
         ("proc/irq/7/smp_affinity_list", "0-7"),
         ("proc/irq/7/spurious", "count 0"),
         ("proc/irq/default_smp_affinity", "ff"),
@@ -141,7 +141,7 @@ fn server() -> Machine {
     machine.with(&files).with(SLEEP_AND_FLAWS)
 }
 
-/// A guest of one CPU without governor, node or card, in a container with a quota.
+/// A single-CPU guest without governor, node or NIC, in a container with a quota.
 fn guest() -> Machine {
     let flags = "flags\t: fpu tsc sse2 hypervisor";
     Machine::new(&[
@@ -157,7 +157,7 @@ fn guest() -> Machine {
     ])
 }
 
-/// The command that gives the kernel `words` on Debian.
+/// The command that adds `words` to the kernel command line on Debian.
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
@@ -247,7 +247,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     );
 }
 
-/// Advice that was followed is reported as good.
+/// Advice that has been followed is reported as good.
 #[test]
 fn a_server_that_was_prepared_gets_none() {
     let prepared = server().with(&[
@@ -280,7 +280,7 @@ fn a_server_that_was_prepared_gets_none() {
     prepared.says("huge_pages", Verdict::Good, "500 of 512 (2 MiB), 0 of 0 (1 GiB)", "");
     prepared.says("isolated_cpus", Verdict::Good, "1-3,5-7", "");
     prepared.says("irq_affinity", Verdict::Good, "0 of 2 are delivered to CPUs 1-3,5-7", "");
-    // Those set aside are not for receiving.
+    // Isolated CPUs are not for receiving.
     prepared.says("receive_queues_eth0", Verdict::Fact, "1 for 2 CPUs, on node 1", "");
     prepared.says("idle_states", Verdict::Good, "POLL (wakes in 0 us)", "");
     prepared.says("user_space_drivers", Verdict::Good, "vfio-pci: 0000:01:00.0", "");
@@ -338,7 +338,7 @@ fn cards_past_the_kernel_need_an_iommu() {
     guest().is_silent_about("user_space_drivers");
 }
 
-/// Pages on one node only, as after DPDK on the other has taken its own.
+/// Pages on one node only, as after a DPDK application on the other node has taken its share.
 #[test]
 fn a_node_without_free_pages_is_named() {
     let pages = |node: u32, file: &str| {
@@ -356,14 +356,14 @@ fn a_node_without_free_pages_is_named() {
     server().is_silent_about("huge_pages_by_node");
 }
 
-/// Each distribution has its own way to the kernel's command line.
+/// Each distribution has its own way of setting the kernel command line.
 #[test]
 fn boot_parameters_use_the_tools_of_the_distribution() {
     let asked = |files: &[(&str, &str)]| {
         let board = Machine::new(&[("sys/devices/system/cpu/online", "0-3")]).with(files);
         board.observe().into_iter().find(|o| o.name == "isolated_cpus").unwrap().fix.unwrap()
     };
-    // Built without CONFIG_NO_HZ_FULL, as the Raspberry Pi's kernel is.
+    // Built without CONFIG_NO_HZ_FULL, like the Raspberry Pi kernel.
     let words = "isolcpus=managed_irq,domain,1-3";
     let pi = asked(&[("boot/firmware/cmdline.txt", "console=tty1")]);
     assert!(pi.starts_with(&format!("sudo sed -i '1s/$/ {words}/' /boot/firmware/cmdline.txt  #")));
@@ -416,7 +416,7 @@ fn a_balancer_that_is_gone_moves_nothing() {
     left.is_silent_about("irqbalance");
 }
 
-/// Commands are lines for a shell: text for people follows `#`.
+/// Commands are shell lines: text for people follows `#`.
 #[test]
 fn every_command_is_one_for_a_shell() {
     let half = server().with(&[("sys/devices/system/cpu/isolated", "2-3")]);

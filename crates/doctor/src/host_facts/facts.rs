@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The facts, and their locations in /proc, /sys and PATH.
+//! The facts, and where they are found in /proc, /sys and PATH.
 
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
 use linerate_linux::search_path;
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 
-/// The facts. `None` if the kernel does not report one.
+/// The facts. A field is `None` if the kernel does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 whole CPUs, 2 kernel
-    /// mode, 3 and 4 (Debian, Ubuntu, Android) everything, for processes without `CAP_PERFMON`.
+    /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 system-wide counting
+    /// on a CPU, 2 kernel mode, 3 and 4 (Debian, Ubuntu, Android) everything, for processes without
+    /// `CAP_PERFMON`.
     pub paranoid: Option<i32>,
-    /// Whether the kernel has a directory of PMUs: it does with perf events.
+    /// Whether the kernel has a directory of PMUs, as it does if built with perf events.
     pub has_units: bool,
-    /// Effective capabilities, by number.
+    /// Effective capabilities, as a bit mask.
     pub capabilities: Option<u64>,
-    /// Whether this process is in a user namespace, where capabilities open no counters.
+    /// Whether this process is in a user namespace, where capabilities do not grant access to
+    /// counters.
     pub is_in_user_namespace: bool,
     /// Whether this process has a seccomp filter.
     pub has_seccomp_filter: Option<bool>,
-    /// Whether programs may read counters from user space; `None` if there is no setting.
+    /// Whether programs may read counters from user space; `None` if there is no such setting.
     pub user_access: Option<UserAccess>,
-    /// `kernel.nmi_watchdog`: whether the kernel watches itself, with a counter of each CPU unless
-    /// it was built (6.5 and later) so that CPUs watch each other.
+    /// `kernel.nmi_watchdog`: whether the hard lockup detector is on. It takes one counter on each
+    /// CPU, unless the kernel was built (6.5 and later) so that CPUs watch each other.
     pub is_watchdog_on: bool,
-    /// The PMUs of the cores; several if there are several kinds of cores.
+    /// The core PMUs; several if there are several core types.
     pub core_units: Vec<CoreUnit>,
-    /// The platform below the kernel.
+    /// The platform on which the kernel runs.
     pub platform: Platform,
-    /// The maker of the machine according to its firmware: `Amazon EC2`, `QEMU`, ...
+    /// The system vendor according to the firmware: `Amazon EC2`, `QEMU`, ...
     pub maker: Option<String>,
     /// The PMU node of the device tree.
     pub device_tree: DeviceTree,
@@ -39,10 +41,10 @@ pub struct Facts {
     pub installer: Option<Installer>,
 }
 
-/// The setting that controls reads of counters from user space.
+/// The setting that controls counter reads from user space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccess {
-    /// Whether they are allowed.
+    /// Whether reads are allowed.
     pub is_on: bool,
     /// Name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the PMU (x86).
     pub setting: String,
@@ -53,11 +55,11 @@ pub struct UserAccess {
 pub struct Installer {
     /// The program.
     pub program: &'static str,
-    /// The command before the names of the packages.
+    /// The command that precedes the package names.
     pub command: &'static str,
 }
 
-/// Known package managers; the first one found counts.
+/// Known package managers; the first one found is used.
 const INSTALLERS: [Installer; 5] = [
     Installer { program: "apt-get", command: "sudo apt-get install" },
     Installer { program: "dnf", command: "sudo dnf install" },
@@ -66,21 +68,21 @@ const INSTALLERS: [Installer; 5] = [
     Installer { program: "apk", command: "sudo apk add" },
 ];
 
-/// A PMU for cores of one kind.
+/// A PMU for cores of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreUnit {
     /// Name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
     pub name: String,
-    /// The kernel's number, used as the `kind` of a selector.
+    /// The kernel's number for the PMU, used as the `kind` of a selector.
     pub kind: u32,
-    /// The logical CPUs it counts on; `None`: all.
+    /// The logical CPUs it counts on; `None` means all.
     pub cpus: Option<Vec<u32>>,
 }
 
 /// State of the PMU node in the device tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceTree {
-    /// There is no device tree, or the PMU needs no entry in it on this architecture.
+    /// There is no device tree, or the PMU needs no node in it on this architecture.
     #[default]
     NotUsed,
     /// The PMU node is missing.
@@ -88,18 +90,18 @@ pub enum DeviceTree {
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is a node without contents.
+    /// There is an empty PMU node.
     EmptyNode {
         /// Its path.
         path: String,
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is a node with this `compatible`.
+    /// There is a PMU node with this `compatible`.
     Node(String),
 }
 
-/// Paths of the kernel's PMUs, and the device tree.
+/// Paths of the kernel's PMUs and of the device tree.
 pub(super) const UNITS: &str = "sys/bus/event_source/devices";
 const TREE: &str = "proc/device-tree";
 
@@ -109,18 +111,18 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl Facts {
-    /// Whether a capability lifts the limits of `paranoid`. Kernels before 5.8 know only the older
-    /// one, and later ones accept either.
+    /// Whether a capability lifts the restrictions of `paranoid`. Kernels before 5.8 know only the
+    /// older capability; later ones accept either.
     pub fn may_count_everything(&self) -> bool {
         !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
     }
 
-    /// Whether a capability allows inspecting other users' processes.
+    /// Whether a capability allows inspecting the processes of other users.
     pub fn may_trace_others(&self) -> bool {
         !self.is_in_user_namespace && self.may_trace_in_namespace()
     }
 
-    /// The same for processes of this user namespace.
+    /// Whether a capability allows this for processes in this user namespace.
     pub(crate) fn may_trace_in_namespace(&self) -> bool {
         self.has(CAP_SYS_PTRACE) || self.may_count_everything()
     }
@@ -129,12 +131,12 @@ impl Facts {
         self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// The unit that counts selectors of this kind, if it is one of several: then their events
-    /// happen on some CPUs only.
+    /// The PMU that counts selectors of this kind, if it is one of several core PMUs: its events
+    /// then occur on some CPUs only.
     ///
-    /// Generalised events go to the unit of raw ones, where there is one (`perf_init_event` in
-    /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no unit has that number, and the
-    /// kernel takes the first that accepts, which is not known here.
+    /// Generalised events go to the PMU for raw events, if there is one (`perf_init_event` in
+    /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no PMU has that number, and the
+    /// kernel uses the first one that accepts, which is not known here.
     pub fn hybrid_unit(&self, kind: u32) -> Option<&CoreUnit> {
         let is_hybrid = self.core_units.len() > 1;
         let kind = if matches!(kind, HARDWARE | HW_CACHE) { RAW } else { kind };
@@ -169,14 +171,14 @@ impl Facts {
     }
 }
 
-/// Whether a UID map is that of the initial namespace, which maps all 2^32 - 1 to themselves
+/// Whether a UID map is that of the initial namespace, which maps all 2^32 - 1 UIDs to themselves
 /// (user_namespaces(7)).
 fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The units of the cores among all: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM),
-/// and those with a file `cpus` (Apple, hybrid x86); units outside the cores have a file `cpumask`.
+/// Selects the core PMUs: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and those
+/// with a file `cpus` (Apple, hybrid x86); uncore PMUs have a file `cpumask`.
 fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
         let at = |file: &str| format!("{UNITS}/{name}/{file}");
@@ -191,7 +193,7 @@ fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
-/// According to the setting of arm64, otherwise the file of x86's PMU.
+/// From the arm64 setting if it exists, otherwise from the file of the x86 PMU.
 fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
     let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {
@@ -205,8 +207,8 @@ fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> 
 }
 
 /// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
-/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A
-/// power management unit is called `pmu` too, and is also a `syscon`.
+/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
+/// management unit is called `pmu` as well, but it is also a `syscon`.
 fn read_device_tree(files: &Root) -> DeviceTree {
     let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;
@@ -233,14 +235,14 @@ fn read_device_tree(files: &Root) -> DeviceTree {
     }
 }
 
-/// Whether these are POWER cores, whose watchdog runs on timers (kernel,
+/// Whether these are POWER cores, whose watchdog uses timers (kernel,
 /// arch/powerpc/kernel/watchdog.c).
 fn is_power(files: &Root) -> bool {
     files.names(&format!("{TREE}/cpus")).iter().any(|name| name.starts_with("PowerPC"))
 }
 
-/// The `compatible` of the first core of an ARM device tree, `arm,cortex-a7`. Other architectures
-/// find their counters without the tree.
+/// The `compatible` of the first core in an ARM device tree, such as `arm,cortex-a7`. Other
+/// architectures find their counters without the device tree.
 fn compatible_core(files: &Root) -> Option<String> {
     let names = files.names(&format!("{TREE}/cpus"));
     let cores = names.iter().filter(|name| name.starts_with("cpu@"));
@@ -249,7 +251,7 @@ fn compatible_core(files: &Root) -> Option<String> {
     kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
 }
 
-/// The first file called `name` in the directories of `PATH`.
+/// The first file named `name` in the directories of `PATH`.
 fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
     let path = search_path();
     let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());

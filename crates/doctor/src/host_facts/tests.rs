@@ -69,7 +69,7 @@ fn cores_of_two_kinds_have_a_unit_each() {
     assert_eq!(facts.core_units[0].cpus, None);
     assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
     assert_eq!(facts.hybrid_unit(1), None);
-    // It is unknown which of them takes a generalised event.
+    // Which of them takes a generalised event is unknown.
     assert_eq!(facts.hybrid_unit(HARDWARE), None);
     let setting = "kernel.perf_user_access".to_owned();
     assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
@@ -98,7 +98,7 @@ fn a_stranger_runs_as_another_user_or_group() {
         ("proc/self/status", &own),
         ("proc/1/status", &status("0\t0\t0\t0", "0\t0\t0\t0")),
         ("proc/2/status", &status(nobody, nobody)),
-        // Set on execution: ssh-agent is so.
+        // Set on exec, as for ssh-agent.
         ("proc/3/status", &status(nobody, "65534 101 101 101")),
         ("proc/4/status", &status("65534 65534", "x")),
     ]);
@@ -131,7 +131,7 @@ fn tree(files: &[(&str, &str)]) -> DeviceTree {
 fn device_trees_as_recorded() {
     let wanted = "arm,cortex-a7-pmu".to_owned();
     assert_eq!(tree(&[]), DeviceTree::NoNode { wanted: wanted.clone() });
-    // QEMU's virt board gives ARMv7 processors a node without content.
+    // QEMU's virt board gives ARMv7 processors an empty node.
     let empty = tree(&[("proc/device-tree/pmu/name", "pmu\0")]);
     assert_eq!(empty, DeviceTree::EmptyNode { path: "/pmu".to_owned(), wanted: wanted.clone() });
     // Rockchip's power management unit.
@@ -163,7 +163,7 @@ fn a_watchdog_of_power_holds_no_counter() {
 
 #[test]
 fn programs_are_found_below_the_root() {
-    // Tests run with a PATH that has /usr/bin.
+    // Tests run with a PATH that includes /usr/bin.
     let root = Root::new(&[("usr/bin/valgrind", ""), ("usr/bin/dnf", "")]);
     let facts = root.facts();
     assert_eq!(facts.valgrind, Some(root.0.path().join("usr/bin/valgrind")));
@@ -191,7 +191,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the files contain, reading them terminates and reports nothing that is not there.
+    /// Whatever the files contain, reading them terminates and reports nothing that they do not
+    /// contain.
     #[test]
     fn files_may_hold_anything(
         paranoid in ".{0,20}",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the error number of perf_event_open(2) to the cause.
+//! Maps the error number of perf_event_open(2) to a cause.
 //!
-//! The kernel has about ten error numbers for about twenty causes, so a number is interpreted with
-//! the request and the environment:
+//! The kernel has about ten error numbers for about twenty causes, so each is interpreted together
+//! with the request and the environment:
 //!
 //! ```text
 //! ENOSYS                 a filter that pretends, or no perf events
@@ -26,7 +26,7 @@ use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
 
-/// An attempt to open an event that the kernel refused, with its context.
+/// An attempt to open an event, refused by the kernel, with its context.
 #[derive(Clone, Copy, Debug)]
 struct Attempt<'a> {
     event: &'a Event,
@@ -57,8 +57,8 @@ pub(super) fn explain(
         errno::EMFILE | errno::ENFILE => no_descriptors(error),
         errno::EBUSY => Explanation::new(
             Cause::CountersBusy,
-            "another user holds the counters of the processor exclusively",
-            "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # shows who it may be",
+            "another user holds this processor's counters exclusively",
+            "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # lists likely holders",
         ),
         errno::EINVAL | errno::E2BIG | errno::ENOSPC if attempt.group_len > 0 => too_many(attempt),
         errno::EINVAL | errno::ENODEV | errno::ENOENT | errno::ENXIO | errno::EOPNOTSUPP => {
@@ -68,7 +68,8 @@ pub(super) fn explain(
     }
 }
 
-/// A kernel with settings for perf events has the system call; then a filter denies it.
+/// If the kernel has settings for perf events, it has the system call, so a filter must have denied
+/// it.
 fn no_such_call(facts: &Facts) -> Explanation {
     if facts.paranoid.is_some() || facts.has_units {
         return seccomp();
@@ -85,9 +86,9 @@ fn no_perf_events(sentence: &str) -> Explanation {
 fn seccomp() -> Explanation {
     Explanation::new(
         Cause::Seccomp,
-        "a seccomp filter forbids perf_event_open(2), as the default one of containers does",
+        "a seccomp filter forbids perf_event_open(2), as the default container filter does",
         "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, \
-         also --security-opt seccomp=unconfined; for a service of systemd: \
+         also --security-opt seccomp=unconfined; for a systemd service: \
          SystemCallFilter=perf_event_open",
     )
 }
@@ -95,13 +96,14 @@ fn seccomp() -> Explanation {
 fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
-    // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
-    // in include/linux/perf_event.h), and lowering it does not help against a filter.
+    // If the level is too high, the kernel itself returns EACCES (perf_allow_kernel and similar
+    // functions in include/linux/perf_event.h), and lowering the level does not help against a
+    // filter.
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
     }
-    // Comes before the level: the kernel checks the level first, but lowering it does not open such
-    // a process.
+    // Precedes the paranoid level: the kernel checks the level first, but lowering it would not
+    // give access to such a process.
     if let Some(refusal) = of_another_user(attempt.target, around) {
         return refusal;
     }
@@ -124,10 +126,10 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Exp
     }
 }
 
-/// The command that lifts all limits on counting processes.
+/// The command that lifts all restrictions on counting processes.
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
-/// The reason, if the target belongs to another user and no privilege overrides that.
+/// The reason, if the target belongs to another user and no privilege overrides this.
 fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
@@ -147,8 +149,8 @@ fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     Some(Explanation::new(Cause::MissingCapability, sentence, fix))
 }
 
-/// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the current level
-/// is higher. Events of whole CPUs need 0, kernel mode 1, the rest 2 (kernel documentation,
+/// The highest `kernel.perf_event_paranoid` level that allows this attempt, if the current level is
+/// higher. System-wide events need 0, kernel mode 1, all others 2 (kernel documentation,
 /// admin-guide/perf-security and sysctl/kernel; 3 and above are distribution patches).
 fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
     let limit = match attempt.target {
@@ -180,7 +182,7 @@ fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
 
 fn target_gone(target: Target) -> Explanation {
     let sentence = match target {
-        Target::Thread(id) => format!("no process or thread {id}, or it has just ended"),
+        Target::Thread(id) => format!("no process or thread {id}, or it has just exited"),
         Target::CurrentThread | Target::Cpu(_) => "the target is gone".to_owned(),
     };
     Explanation::new(
@@ -210,7 +212,7 @@ fn no_descriptors(error: OpenError) -> Explanation {
 fn too_many(attempt: &Attempt<'_>) -> Explanation {
     let Attempt { event, group_len, .. } = attempt;
     let sentence = format!(
-        "`{}` does not fit on the counters with {group_len} other {}",
+        "`{}` does not fit on the counters alongside {group_len} other {}",
         event.name,
         if *group_len == 1 { "event" } else { "events" }
     );
@@ -219,7 +221,7 @@ fn too_many(attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(Cause::TooManyEvents, sentence, fix)
 }
 
-/// The event, or the PMU that would count it, does not exist.
+/// The event does not exist, or the PMU that would count it does not.
 fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, target, .. } = attempt;
     match (event.class, target) {
@@ -237,7 +239,7 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanat
 }
 
 fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
-    // Sandboxes that play the kernel answer so to everything.
+    // Sandboxes that emulate the kernel return this for every event.
     if error.errno == errno::ENODEV && !facts.has_units {
         return no_perf_events("this sandbox kernel (such as gVisor) has no perf events");
     }
@@ -251,17 +253,17 @@ fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Expl
     )
 }
 
-/// Whether it is a core event, not one of an uncore unit with its own PMU number: memory
+/// Whether it is a core event rather than one of an uncore PMU with its own number, such as memory
 /// controllers, links, energy.
 fn asks_cores(event: &Event, facts: &Facts) -> bool {
-    // 5 is that of breakpoints; units get the numbers above.
+    // 5 is the type of breakpoints; dynamically registered PMUs get higher numbers.
     let kind = event.selector.kind;
     let is_unit = kind > RAW + 1;
     let is_core = facts.core_units.iter().any(|unit| unit.kind == kind);
     event.class == Class::Hardware && (!is_unit || is_core)
 }
 
-/// Whether the kernel has no driver for the cores' counters.
+/// Whether the kernel has no driver for the core counters.
 fn has_no_core(facts: &Facts) -> bool {
     facts.core_units.is_empty()
 }
@@ -271,7 +273,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     let is_cpu = matches!(attempt.target, Target::Cpu(_));
     let (sentence, fix) = match is_cpu {
         true => (
-            format!("the unit of `{name}` does not count it on this CPU"),
+            format!("the PMU of `{name}` does not count it on this CPU"),
             "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, by unit",
         ),
         false => (
@@ -282,7 +284,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
 }
 
-/// There are counters, but not for this event.
+/// The machine has counters, but not for this event.
 fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, request, target, .. } = attempt;
     let name = &event.name;
@@ -291,9 +293,7 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
             let (unit, on, list) = (&unit.name, cpus_of(unit), list_of(unit));
             return Explanation::new(
                 Cause::HybridCores,
-                format!(
-                    "`{name}` is an event of {unit}, which counts on {on} and not on CPU {cpu}"
-                ),
+                format!("`{name}` is an event of {unit}, which counts on {on}, not on CPU {cpu}"),
                 format!("linerate stat --cpu {list} -e {name}"),
             );
         }
@@ -302,14 +302,14 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
     if excludes && counts_all_modes(error, facts) {
         return Explanation::new(
             Cause::UnsupportedEvent,
-            format!("the counters here cannot exclude a mode, as requested for `{name}`"),
+            format!("the counters here cannot exclude a privilege mode, as `{name}` requests"),
             format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
         );
     }
     if attempt.is_known_processor {
         return Explanation::new(
             Cause::UnsupportedEvent,
-            format!("the kernel's driver does not count `{name}` on this processor"),
+            format!("the kernel's PMU driver does not count `{name}` on this processor"),
             "linerate stat --list",
         );
     }
@@ -327,19 +327,19 @@ fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
     unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
 }
 
-/// Whether this error comes from counters that cannot exclude modes: those of ARMv6, and all that
-/// return EOPNOTSUPP
+/// Whether this error comes from counters that cannot exclude modes: those of ARMv6, and all PMUs
+/// for which the kernel returns EOPNOTSUPP
 fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)
 }
 
-/// CPUs of a PMU, in words.
+/// The CPUs of a PMU, in words.
 pub(super) fn cpus_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("all CPUs".to_owned(), |cpus| name_cpus(cpus))
 }
 
-/// CPUs of a PMU, in command-line syntax.
+/// The CPUs of a PMU, in command-line syntax.
 pub(super) fn list_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("LIST".to_owned(), |cpus| format_cpu_list(cpus))
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons why a machine has no hardware counters at all, and who could provide some.
+//! Reasons why a machine has no hardware counters at all, and where they could be enabled.
 
 use super::{Cause, Explanation, simulate};
 use crate::host_facts::{DeviceTree, Facts};
 
-/// The reason why no PMU counts for the cores of this machine.
+/// The reason why no PMU counts core events on this machine.
 ///
-/// An empty node comes first: the machine is meant to have counters. If there is no node, a
-/// hypervisor explains it.
+/// An empty node is checked first, since it means that the machine should have counters. If the
+/// node is missing, a hypervisor explains that.
 pub(super) fn why_none(facts: &Facts) -> Explanation {
     let hypervisor = facts.platform.hypervisor.as_deref();
     match (&facts.device_tree, hypervisor) {
         (DeviceTree::EmptyNode { path, wanted }, _) => {
-            let sentence = format!("the node {path} of the device tree is empty");
+            let sentence = format!("the device tree node {path} is empty");
             without_node(&sentence, wanted)
         }
         (_, Some(hypervisor)) => no_virtual_pmu(facts, hypervisor),
@@ -38,8 +38,8 @@ fn without_node(what: &str, wanted: &str) -> Explanation {
         format!("{what}: the kernel does not probe for a PMU"),
         format!(
             "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc \
-             -O dtb -o board.dtb board.dts  # put there pmu {{ compatible = \"{wanted}\"; \
-             interrupts = <the counters' line>; }}; and boot with board.dtb"
+             -O dtb -o board.dtb board.dts  # add pmu {{ compatible = \"{wanted}\"; interrupts = \
+             <the counters' line>; }}; and boot with board.dtb"
         ),
     )
 }
@@ -68,8 +68,8 @@ pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     }
 }
 
-/// The fix on the host of a guest of this architecture, if it runs QEMU. x86 has no counters under
-/// emulation; POWER has them by default.
+/// The fix on the host of a guest of this architecture, if the host runs QEMU. Under emulation, x86
+/// has no counters; POWER has them by default.
 const PASSED_ON: &str = match () {
     () if cfg!(target_arch = "x86_64") => "qemu-system-x86_64 -accel kvm -cpu host,pmu=on",
     () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -accel kvm -cpu host,pmu=on",
@@ -85,13 +85,13 @@ const EMULATED: &str = match () {
     () => "qemu-system-ARCH -icount shift=0",
 };
 
-/// Instance types with a virtual PMU and how to enable it, by vendor and then by hypervisor; from
-/// the manual of each. A guest cannot tell which program runs KVM for it.
+/// Instance types with a virtual PMU and how to enable it, by vendor and then by hypervisor, each
+/// from its manual. A guest cannot determine which program runs KVM on its host.
 const HOST_WAYS: [(&str, &str, &str); 9] = [
-    ("Amazon EC2", "use a .metal instance type, or one that fills a socket", ""),
+    ("Amazon EC2", "use a .metal instance type, or one that spans a whole socket", ""),
     (
         "Google",
-        "when creating it: ",
+        "when creating the instance: ",
         "gcloud compute instances create NAME --performance-monitoring-unit=standard",
     ),
     ("KVM", "on the host, if it runs QEMU: ", PASSED_ON),

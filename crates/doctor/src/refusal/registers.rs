@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why counters are not read by their registers, and the commands that load the module
-//! `kmod/pmu_user`, which opens them.
+//! Reasons why counter registers are not read directly, and the commands that load the module
+//! `kmod/pmu_user`, which makes them readable.
 
 use super::{Cause, Explanation};
 use crate::host_facts::HostFacts;
@@ -22,8 +22,8 @@ pub(super) fn held() -> Explanation {
     )
 }
 
-/// Perf's refusal of a hardware event, with the module as an alternative if it does not need what
-/// perf lacks.
+/// The refusal of a hardware event by perf, with the module as an alternative if the module does
+/// not need what perf lacks.
 pub(super) fn or_by_module(explanation: Explanation) -> Explanation {
     match CAN_BE_OPENED {
         true => with_module(explanation),
@@ -48,10 +48,10 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
     explanation
 }
 
-/// The reason why an event is not read by its register.
+/// The reason why an event is not read from its register.
 pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
-    // As it is now: a load that adds to what is selected begins with that.
+    // The current state: a command that adds to the selected events has to start from them.
     let module = || around.pmu_user().and_then(Result::ok);
     match why {
         RegisterRefusal::NotUnderstood { line, reason } => not_understood(*line, reason, around),
@@ -72,13 +72,16 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) 
         ),
         RegisterRefusal::CountsKernelMode => Explanation::new(
             Cause::NotSelected,
-            format!("the module pmu_user counts `{name}` in kernel mode too, unlike the request"),
+            format!(
+                "the module pmu_user counts `{name}` in kernel mode too, but user mode only \
+                     was requested"
+            ),
             reload(module().as_ref(), None, true),
         ),
         RegisterRefusal::Stopped { cpu } => Explanation::new(
             Cause::RegistersClosed,
             format!(
-                "another program reconfigured the counter of `{name}` on CPU {cpu} without the \
+                "another program reconfigured the counter of `{name}` on CPU {cpu}, bypassing the \
                  module"
             ),
             reload(module().as_ref(), None, false),
@@ -100,11 +103,11 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
             "{}: line {line} {reason}; registers are not read without a valid state",
             path.display()
         ),
-        "sudo rmmod pmu_user  # then load the one of this version",
+        "sudo rmmod pmu_user  # then load the module of this linerate version",
     )
 }
 
-/// Advice to pin the thread, with the command.
+/// Advice to pin the thread, with the command for it.
 fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     let open = module.map(Module::open_cpus).unwrap_or_default();
     let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
@@ -123,7 +126,7 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
 fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation {
     let why = match was_opened {
         true => {
-            format!("another program disabled the counters of CPU {cpu} without the module")
+            format!("another program disabled the counters of CPU {cpu}, bypassing the module")
         }
         false => format!("the module did not open the counters of CPU {cpu}"),
     };
@@ -137,13 +140,13 @@ fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation
 fn unreadable(why: &str) -> Explanation {
     Explanation::new(
         Cause::RegistersClosed,
-        format!("the registers of the counters cannot be read: {why}"),
+        format!("the counter registers cannot be read: {why}"),
         "cat /proc/pmu_user  # shows which CPUs are open",
     )
 }
 
-/// Commands that select an event in addition to the current ones, or instead of them if there is no
-/// room.
+/// Commands that select an event in addition to the current ones, or in place of them if no counter
+/// is free.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let has_names = selected.iter().any(|selected| selected.name.is_some());
@@ -161,7 +164,7 @@ fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String 
     }
 }
 
-/// Commands that reload the module with this event as well.
+/// Commands that reload the module with this event added.
 fn reload(module: Option<&Module>, adding: Option<&str>, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let events = selected.iter().filter(|selected| selected.counter != CYCLE_COUNTER);
@@ -191,7 +194,7 @@ fn counted(module: &Module) -> String {
     names.join(", ") + if is_user_only { " in user mode" } else { "" }
 }
 
-/// The reason why the registers are not accessible if the module is not loaded.
+/// The reason why the registers are not readable while the module is not loaded.
 fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
@@ -205,7 +208,8 @@ fn not_loaded(around: &HostFacts) -> Explanation {
 
 fn other_architecture() -> Explanation {
     let sentence = format!(
-        "user-mode register reads through a module exist on ARMv7 and AArch64 only, not on {}",
+        "user-mode register reads through a module are available on ARMv7 and AArch64 only, not on \
+         {}",
         std::env::consts::ARCH
     );
     Explanation { cause: Cause::RegistersClosed, sentence, fix: None }
@@ -228,7 +232,7 @@ fn not_built(release: &str) -> Explanation {
         ),
         format!(
             "make -C /lib/modules/{release}/build M=$PWD/kmod/pmu_user modules && sudo insmod \
-             kmod/pmu_user/pmu_user.ko {EVENTS}  # where linerate's sources are"
+             kmod/pmu_user/pmu_user.ko {EVENTS}  # in linerate's source tree"
         ),
     )
 }
@@ -236,9 +240,9 @@ fn not_built(release: &str) -> Explanation {
 /// Module parameters for the events that are counted by default.
 const EVENTS: &str = "events=INST_RETIRED";
 
-/// Trial of the registers on an enabled CPU with work of known size, or the reason why they yield
-/// nothing; `None` if not applicable: this processor has no such registers, and no module claims to
-/// control them.
+/// Tries the registers on an enabled CPU with work of known size, or gives the reason why they
+/// count nothing; `None` if not applicable, because this processor has no such registers and no
+/// module claims to control them.
 pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {
@@ -256,7 +260,7 @@ fn count(module: &Module) -> Result<(Tier, String), Explanation> {
             Err(RegisterRefusal::Closed { cpu, was_opened }) => {
                 closed_on(cpu, was_opened, Some(module))
             }
-            _ => unreadable("no CPU that this program may run on is open"),
+            _ => unreadable("they are not open on any CPU that this program may run on"),
         });
     };
     count_cycles(cpu).map_err(|why| unreadable(&why))?;

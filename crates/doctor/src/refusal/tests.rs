@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every cause, produced by an opener that refuses and by facts that explain it.
+//! Every cause, produced by an opener that refuses and by the facts that explain it.
 
 use super::*;
 use crate::host_facts::{CoreUnit, DeviceTree, Installer, UserAccess};
@@ -32,7 +32,7 @@ fn task_clock() -> Event {
     event("task_clock_ns", Class::Software, Selector::new(SOFTWARE, 1))
 }
 
-/// An unprivileged process of a machine with counters, at the usual level.
+/// An unprivileged process on a machine with counters, at the default paranoid level.
 fn usual() -> Facts {
     Facts {
         paranoid: Some(2),
@@ -44,7 +44,7 @@ fn usual() -> Facts {
     }
 }
 
-/// The same for root.
+/// The same machine, for root.
 fn root() -> Facts {
     Facts { capabilities: Some(0x1ff_ffff_ffff), ..usual() }
 }
@@ -58,7 +58,7 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// Privileges would not help without counters.
+/// Without counters, privileges would not help.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }
@@ -73,7 +73,7 @@ fn hybrid() -> Facts {
     Facts { core_units, ..root() }
 }
 
-/// The request, with the parts that most cases share.
+/// The request, with the fields that most cases share.
 struct Case {
     event: Event,
     request: Request,
@@ -96,7 +96,7 @@ impl Case {
         Self { request: Request { exclude_kernel: true, ..self.request }, ..self }
     }
 
-    /// The message for the kernel's error `errno`.
+    /// The explanation of the kernel's error `errno`.
     fn refused(&self, errno: i32, facts: Facts) -> Explanation {
         self.refused_in(errno, &HostFacts::from_facts(facts))
     }
@@ -109,8 +109,8 @@ impl Case {
     }
 }
 
-/// A machine with counters, at the usual level, where this process belongs to user `own` and
-/// process 7 to user `theirs`, according to files.
+/// A machine with counters, at the default level, where, according to its files, this process
+/// belongs to user `own` and process 7 to user `theirs`.
 fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
     let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
@@ -129,14 +129,14 @@ fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     root
 }
 
-/// The message about the CPU time of process 7.
+/// The explanation for counting the CPU time of process 7.
 fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
     let root = near_process_7(own, theirs, capabilities);
     let case = Case::new(task_clock()).on(Target::Thread(7));
     case.refused_in(EACCES, &HostFacts::from(root.path()))
 }
 
-/// The tree of a QEMU board with a Cortex-A7: a node without content.
+/// The device tree of a QEMU board with a Cortex-A7: an empty node.
 fn empty_node() -> DeviceTree {
     DeviceTree::EmptyNode { path: "/pmu".to_owned(), wanted: "arm,cortex-a7-pmu".to_owned() }
 }
@@ -145,7 +145,7 @@ fn no_node() -> DeviceTree {
     DeviceTree::NoNode { wanted: "arm,cortex-a76-pmu".to_owned() }
 }
 
-/// Refusals by the machine: why there is no PMU.
+/// Refusals caused by the machine: why there is no PMU.
 fn of_machines() -> Vec<(Cause, Explanation)> {
     let refused = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts);
     let tree = |device_tree, facts| Facts { device_tree, ..facts };
@@ -161,7 +161,7 @@ fn of_machines() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// Refusals for lack of privileges.
+/// Refusals due to missing privileges.
 fn of_rights() -> Vec<(Cause, Explanation)> {
     let cycles = || Case::new(cycles());
     let filtered = || Facts { has_seccomp_filter: Some(true), ..root() };
@@ -174,7 +174,7 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
         (Cause::Paranoid, cycles().user_only().on(Target::Cpu(1)).refused(EACCES, usual())),
         (Cause::Paranoid, cycles().refused(EACCES, namespace())),
         (Cause::Seccomp, cycles().refused(EPERM, filtered())),
-        // Another level would not help: Docker's filter is applied before the kernel's check.
+        // Another level would not help: Docker's filter is applied before the kernel's own check.
         (Cause::Seccomp, cycles().refused(EPERM, Facts { capabilities: Some(0), ..filtered() })),
         (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
         (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
@@ -184,7 +184,7 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// A refusal as the simulator gives them, whose sentences are with the simulator.
+/// A refusal as the simulator reports it; the simulator has its own sentences.
 fn simulator_lacks(fix: &str) -> Explanation {
     Explanation::new(Cause::NotSimulated, "the simulator has no such event", fix)
 }
@@ -193,7 +193,7 @@ fn not_simulated(facts: Facts) -> Explanation {
     simulator_lacks(&format!("{BY_HARDWARE} -e dtlb_misses -- COMMAND")).elsewhere(&facts)
 }
 
-/// Refusals of one event among others that may be counted.
+/// Refusals of a single event where others may still be counted.
 fn of_events() -> Vec<(Cause, Explanation)> {
     let atom = event("cpu_atom/0x3c/", Class::Hardware, Selector::new(10, 0x3c));
     let group = Case { group_len: 6, ..Case::new(cycles()) };
@@ -258,7 +258,8 @@ fn distinguishes_all_causes() {
     }
 }
 
-/// Together with the exhaustive list of [`Cause::ALL`], this is the promise of the issue: 100 %.
+/// Together with the exhaustive list in [`Cause::ALL`], this keeps the promise made in the issue:
+/// 100 %.
 #[test]
 fn every_cause_has_its_own_sentence_and_a_fix() {
     let mut causes_of = BTreeMap::<String, BTreeSet<&str>>::new();
@@ -289,7 +290,8 @@ const PROGRAMS: [&str; 12] = [
     "make",
 ];
 
-/// A fix can be pasted: it is valid shell, and text that is not a command follows `#`.
+/// A fix can be pasted into a shell: it is valid shell code, and text that is not a command follows
+/// `#`.
 #[test]
 fn every_fix_is_a_line_for_a_shell() {
     for (_, refusal) in all() {
@@ -306,7 +308,8 @@ fn every_fix_is_a_line_for_a_shell() {
     }
 }
 
-/// The kernel returns EACCES for both, and lowering the level would not open a stranger's process.
+/// The kernel returns EACCES in both cases, and lowering the level would not give access to another
+/// user's process.
 #[test]
 fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
@@ -357,7 +360,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
     assert_eq!(not_simulated(root()).fix.unwrap(), command);
     let there = not_simulated(guest("KVM")).fix.unwrap();
     assert_eq!(there, format!("# on a machine with counters: {command}"));
-    // The simulator itself works here, too.
+    // The simulator itself works here as well.
     let fetches = simulator_lacks("linerate stat --tier sim -e instructions -- COMMAND");
     assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }
@@ -369,7 +372,7 @@ fn host_commands_match_the_hypervisor() {
     let begins = format!("{SIMULATE}  # for counters, ");
     let ways = [
         (guest("KVM"), "on the host, if it runs QEMU: qemu-system-"),
-        (cloud("Google"), "when creating it: gcloud "),
+        (cloud("Google"), "when creating the instance: gcloud "),
         (cloud("Amazon EC2"), "use a .metal instance type"),
         (cloud("Dell Inc."), "on the host, if it runs QEMU: "),
         (guest("Hyper-V"), "on the host: Set-VMProcessor"),
@@ -385,7 +388,7 @@ fn host_commands_match_the_hypervisor() {
     assert!(refusal.sentence.contains("emulated (QEMU TCG)"), "{refusal:?}");
     let fix = refusal.fix.unwrap();
     assert!(fix.starts_with(&format!("{begins}on the host: qemu-system-")), "{fix}");
-    // No emulator has the counters of x86.
+    // No emulator provides x86 counters.
     assert_eq!(fix.contains("-icount"), !cfg!(target_arch = "x86_64"), "{fix}");
 }
 
@@ -416,7 +419,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel answers, and whatever the machine, there is an explanation and a fix.
+    /// Whatever the kernel returns, on whatever machine, there is an explanation and a fix.
     #[test]
     fn every_answer_has_a_sentence_and_a_fix(
         errno in -1i32..140,

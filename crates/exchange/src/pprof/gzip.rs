@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gzip format (RFC 1952) with stored blocks (RFC 1951, 3.2.4): readers of pprof expect the
-//! format, and profiles of functions are small.
+//! The gzip format (RFC 1952) with stored blocks (RFC 1951, 3.2.4): pprof readers expect gzip, and
+//! profiles by function are small.
 
 /// Wraps `bytes` as a gzip file.
 pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
-    // Magic, deflate, no flags, no time, no extra flags, unknown system.
+    // Magic, deflate, no flags, no time, no extra flags, unknown OS.
     let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let blocks: Vec<&[u8]> = match bytes.is_empty() {
         true => vec![bytes],
@@ -22,7 +22,7 @@ pub(super) fn stored(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// CRC-32 of RFC 1952, section 8, bit by bit.
+/// CRC-32 according to RFC 1952, section 8, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of every kind of record: totals first, then parts.
+//! Figures of all kinds of records: totals first, then parts.
 
 use super::Row;
 use crate::CannotWrite;
@@ -19,10 +19,10 @@ use linerate_record::tune::TuneReport;
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure, Record, Tier};
 
-/// Figures of a record: the headline figures, then those of its parts.
+/// Figures of a record: the headline figures, then the figures of its parts.
 ///
 /// # Errors
-/// It has none: a record of workers without workers, say.
+/// The record has no figures, such as a record of workers without workers.
 pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
     let whole = record.figures();
     let mut rows: Vec<Row> = whole.iter().map(|(name, f)| row("", "", name, f)).collect();
@@ -68,7 +68,7 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
                 ("lost", time.lost),
             ];
             for (name, share) in shares {
-                let figure = Figure::exact("ratio", share, Tier::Sw, "share of the wall time");
+                let figure = Figure::exact("ratio", share, Tier::Sw, "share of wall time");
                 rows.push(row(&worker.name, "", name, &figure));
             }
         }
@@ -85,7 +85,7 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Events of a run are per packet, ratios are not.
+/// The events of a run are per packet; ratios are not.
 fn per_packet(name: &str) -> String {
     if name == "cpi" { name.to_owned() } else { format!("{name}_per_packet") }
 }
@@ -100,9 +100,10 @@ fn of_tune(tune: &TuneReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Cycles and shares of bounds: of a kernel its variants, the case in the name of the figure.
+/// Cycles and shares of the bounds: a row per variant of a kernel, with the case in the figure's
+/// name.
 fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
-    const METHOD: &str = "median over the rounds";
+    const METHOD: &str = "median of the rounds";
     for one in &report.rows {
         let length = match (one.size, one.mix) {
             (Some(size), _) => size.to_string(),
@@ -135,8 +136,8 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// The time budgets of threads, and the gain from removing each cause.
-/// Functions as stages: where time goes.
+/// The time budgets of threads, and the gain from removing each cause. Functions as stages: where
+/// the time goes.
 fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     for function in &report.functions {
         rows.push(row("", &function.name, "share", &function.share));
@@ -161,7 +162,7 @@ fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Counts of threads, and of stretches of time.
+/// Counts by thread, and by stretch of time.
 fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
     for thread in &report.threads {
         let of = format!("{} {}", thread.tid, thread.name);
@@ -196,8 +197,8 @@ fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Cost of a load by the location of its translation, and effects of others on it: levels, TLBs and
-/// bandwidth are among the figures of the whole.
+/// Cost of a load by where its translation is found, and how other activity affects it: levels,
+/// TLBs and bandwidth are among the headline figures.
 fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
     for cost in &report.costs {
         let tlb = match cost.tlb {
@@ -221,7 +222,7 @@ fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
 }
 
 fn of_budget(report: &BudgetReport, rows: &mut Vec<Row>) {
-    const METHOD: &str = "size of frame, line and clock";
+    const METHOD: &str = "frame size, line rate and clock";
     for one in &report.rows {
         let exact = |name: &str, unit: &str, value: f64| {
             row("", &one.name, name, &Figure::exact(unit, value, Tier::Model, METHOD))
@@ -270,7 +271,7 @@ fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Evidence of each answer.
+/// The evidence for each answer.
 fn of_answers(report: &AnswersReport, rows: &mut Vec<Row>) {
     for answer in &report.answers {
         for one in &answer.evidence {
@@ -293,7 +294,7 @@ fn of_plan(report: &PlanReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// Each set of routines under each pattern, and each point of a law.
+/// Each set of routines under each pattern, and each point of a scaling law.
 fn of_tcp(report: &TcpReport, rows: &mut Vec<Row>) {
     for stack in &report.stacks {
         for pattern in &stack.patterns {

@@ -11,21 +11,21 @@ use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that grows by less than this counts as unchanged: the variation between runs is of that
-/// order (`docs/results/rotation.md`).
+/// A figure that grows by less than this factor counts as unchanged: runs vary by about this much
+/// (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions per core cycle above which its pipe counts as saturated: occasional stalls cost
+/// Instructions per cycle above which a core's pipe counts as saturated: occasional stalls cost
 /// about a tenth.
 const FULL: f64 = 0.9;
 
-/// Share of a strand's time spent polling above which parking or slower polling may matter.
+/// Share of a strand's time spent polling above which parking or less frequent polling may matter.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let measure = format!("linerate explain {} --against FEWER-PORTS.json", asked.file);
     let Some(before) = asked.against else {
-        return Reply::cannot_tell("a second record, with fewer ports", &measure);
+        return Reply::cannot_tell("this needs a second record, with fewer ports", &measure);
     };
     let now = costs(&asked.record.body);
     let then = costs(&before.body);
@@ -77,7 +77,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
             format!("{name} from {} to {}", three_digits(*then), three_digits(*now))
         })
         .collect();
-    Reply::answered(format!("with more ports it costs more: {}", sentences.join(", ")))
+    Reply::answered(format!("these costs grow with more ports: {}", sentences.join(", ")))
         .because(of_rates)
         .because(quoted(&grown))
         .advise(&[
@@ -88,8 +88,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .then("linerate tune PATH.toml")
 }
 
-/// Packets of each strand in both records, before and now. Runs are not compared: another mapping
-/// may give a stage a different share of the packets.
+/// Packet rate of each strand that is in both records, before and now. Runs are not compared:
+/// another mapping may give a stage a different share of the packets.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -100,7 +100,7 @@ fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     strands(now).iter().filter_map(in_both).collect()
 }
 
-/// Cost of a packet or an instruction, by stage or strand, and figure.
+/// Cost per packet or per instruction, by stage or strand, and figure.
 fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, figure: &Figure| {
@@ -166,7 +166,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             .because(evidence)
             .advise(&["pair strands with high CPI with strands with low CPI"]);
     }
-    // An uncounted strand may be polling, and fill the pipe by itself.
+    // An uncounted strand may be polling, and may fill the pipe by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
         return Reply::cannot_tell(
             "not all strands of the cores were counted, and the others may saturate the pipe",
@@ -175,13 +175,13 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "not because of the pipe: no core's strands saturate it; it may help if they evict each \
-         other's L1 lines, which separate runs would show",
+        "the pipe is no reason: no core's strands saturate it; placement may help if they evict \
+         each other's L1 lines, which separate runs would show",
     )
     .because(evidence)
 }
 
-/// Instructions per cycle of each core's counted strands, and their names.
+/// For each core, the instructions per cycle of its counted strands, and their names.
 fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
@@ -196,7 +196,7 @@ fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<Strin
 fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     let workers = companies(asked);
     if workers.len() < 2 {
-        return Reply::does_not_arise("there is one worker");
+        return Reply::does_not_arise("there is only one worker");
     }
     let with = |wanted: CoreSharing| -> Vec<&WorkerReport> {
         let found = workers.iter().filter(|(_, company)| *company == wanted);
@@ -212,17 +212,18 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
                 "workers that compute: on different cores",
-                "workers that share lines: on one core; workers that contend for them: on two",
+                "workers that share cache lines: on one core; workers that contend for them: on \
+                 two cores",
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
     if !with(CoreSharing::Unknown).is_empty() {
         return Reply::cannot_tell(NOT_SHOWN, "linerate run PATH.toml --record run.json");
     }
-    Reply::does_not_arise("no two workers ran on one core")
+    Reply::does_not_arise("no two workers ran on the same core")
 }
 
-/// Workers that share CPUs: reduce their number before considering placement.
+/// If workers share CPUs, their number should be reduced before placement is considered.
 fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };
@@ -252,7 +253,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
             "counters do not separate polling from work; measure with idle strands parked, and \
-             with them looping: the truth is in between",
+             with them polling: the truth is in between",
             MEASURE,
         );
     }

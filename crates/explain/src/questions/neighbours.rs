@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU and core sharing between the workers of a run, from the record: the CPU of each worker,
-//! which CPUs are SMT siblings, and how many CPUs were available.
+//! CPU and core sharing between the workers of a run, as recorded: the CPU of each worker, which
+//! CPUs are SMT siblings, and how many CPUs were available.
 //!
 //! A worker counts as alone only if the record shows it. Other programs are not considered.
 
@@ -9,7 +9,7 @@ use super::evidence::run_of;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::{Body, Provenance};
 
-/// The workers that share resources with a worker.
+/// How a worker shares its core with other workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CoreSharing {
     /// No other worker ran on its core.
@@ -18,17 +18,18 @@ pub(super) enum CoreSharing {
     Cpu,
     /// Another worker ran on another hardware thread of its core.
     Core,
-    /// The record does not show it.
+    /// The record does not show whether the core was shared.
     Unknown,
 }
 
-/// The workers of a record of `run` or `tune`, each with its neighbours; none for other records.
+/// The workers in a record of `run` or `tune`, each with its core sharing; none for other records.
 pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreSharing)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };
     let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
     let mut found: Vec<_> = found.collect();
-    // More workers than CPUs, and no two on one: the CPUs recorded are not those they ran on.
+    // There are more workers than CPUs, but no two on the same CPU: the recorded CPUs are not those
+    // on which they ran.
     let is_crowded = cpus_available(body).is_some_and(|cpus| run.workers.len() > cpus as usize);
     if is_crowded && found.iter().all(|(_, company)| *company != CoreSharing::Cpu) {
         found.iter_mut().for_each(|(_, company)| *company = CoreSharing::Unknown);
@@ -47,7 +48,7 @@ fn company(worker: &WorkerReport, run: &RunReport, asked: &Inquiry<'_>) -> CoreS
     if cores.any(|core| others().any(|other| core.contains(&other.cpu))) {
         return CoreSharing::Core;
     }
-    // Siblings were read of the CPUs of the provenance, and of no others.
+    // Siblings were read only for the CPUs listed in the provenance.
     if cpus.contains(&worker.cpu) { CoreSharing::Alone } else { CoreSharing::Unknown }
 }
 
@@ -59,6 +60,6 @@ fn cpus_available(body: &Body) -> Option<u32> {
     }
 }
 
-/// Reason for a missing answer: the record lacks data about the neighbours of workers.
+/// Reason for a missing answer: the record does not show how its workers share CPUs and cores.
 pub(super) const NOT_SHOWN: &str =
     "the record does not show CPU and core sharing (affinity, siblings)";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about line rate: from which frame size it is sustained, and what the shortest frames
+//! Questions about line rate: at which frame size it is reached, and what minimum-size frames
 //! require.
 
 use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
@@ -15,9 +15,10 @@ const SHORTEST: f64 = FRAME_MIN as f64;
 /// The longest untagged frame that every Ethernet device accepts, FCS included (IEEE 802.3).
 const LONGEST: f64 = 1518.0;
 
-/// Share of line rate with the shortest frames above which optimizing one worker may suffice. A
-/// path at line rate with 300-byte frames reaches 26 % of it with 64 bytes, too little according to
-/// the document; with 250-byte frames 84 %, enough. Half is in between.
+/// Share of line rate with minimum-size frames above which optimizing one worker may suffice. A
+/// path that reaches line rate with 300-byte frames reaches 26 % of it with 64 bytes, which is too
+/// little according to the document, and 84 % with 250-byte frames, which is enough. Half is in
+/// between.
 const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Inquiry<'_>) -> Reply {
@@ -49,21 +50,26 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
         Some(plain("line", bits, "bit/s", line_source(asked))),
         bytes.map(|bytes| plain("mean frame", bytes, "bytes", "record, FCS included")),
         Some(plain("holds from", found.holds_from_bytes.ceil(), "bytes", "model")),
-        Some(plain("share at 64 bytes", found.share_of_line_at_shortest, "ratio", "model")),
+        Some(plain(
+            "share of line rate at 64 bytes",
+            found.share_of_line_at_shortest,
+            "ratio",
+            "model",
+        )),
     ];
     let evidence = evidence.into_iter().flatten();
     if found.share_of_line_at_shortest >= 1.0 {
-        let sentence = format!("{shown} sustain {on_line} with the shortest frames");
+        let sentence = format!("{shown} sustains {on_line} with the shortest frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let from = if found.holds_from_bytes > LONGEST {
-        format!("with no frame size up to {LONGEST} bytes")
+        format!("at no frame size up to {LONGEST} bytes")
     } else {
-        format!("from {:.0}-byte frames on", found.holds_from_bytes.ceil())
+        format!("with frames of {:.0} bytes or more", found.holds_from_bytes.ceil())
     };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
-        "if the cost of a packet is independent of its size, {shown} sustain {on_line} {from}, and \
+        "if the cost per packet is independent of its size, {shown} sustains {on_line} {from}, and \
          {percent} % of it at 64 bytes"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
@@ -87,7 +93,7 @@ pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {
     by_time(asked, bits)
 }
 
-/// On a processor with a known instruction issue rate.
+/// For a processor with a known instruction issue rate.
 fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
     let paths = path_lengths(asked);
@@ -106,7 +112,7 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     };
     let evidence: Vec<Evidence> = vec![
         of_strand(name, *path_length),
-        plain("budget of a strand", share, "instructions/packet", "tier model"),
+        plain("budget per strand", share, "instructions/packet", "tier model"),
         plain("time between packets", row.ns_per_packet, "ns", "tier model"),
         plain("strands", task.strands, "strands", "tier model"),
     ];
@@ -123,8 +129,8 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         false => ", more than the processor's strands",
     };
     let mut sentence = format!(
-        "{name} executes {path} instructions per packet with a budget of {share}: {} parallel \
-         strands may spend {:.0}, pipelined ones {share} each",
+        "{name} executes {path} instructions per packet against a budget of {share}: {} parallel \
+         strands may spend {:.0} each, pipelined ones {share} each",
         task.strands, task.parallel_instructions,
     );
     let others: Vec<(&str, f64, f64)> = paths[1..]
@@ -141,8 +147,8 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     }
     sentence += is_enough(strands);
     let advice: &[&str] = &[
-        "replicate where packets are independent: the path length stays, the budget grows",
-        "pipeline where they are not: balance the parts; hand-over adds cost",
+        "replicate where packets are independent: the path length stays the same, the budget grows",
+        "pipeline where they are not: balance the parts; hand-off adds cost",
         "idle polls are counted as instructions, so the real need may be lower",
     ];
     let advice = if others.is_empty() { &advice[..2] } else { advice };
@@ -150,7 +156,7 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     Some(Reply::answered(sentence).because(evidence).because(others).advise(advice))
 }
 
-/// Each strand's instructions per packet, in descending order.
+/// Instructions per packet of each strand, in descending order.
 fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let of = |strand: &linerate_record::strands::StrandCounts| {
@@ -161,12 +167,13 @@ fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     paths
 }
 
-/// On any machine: the time of a packet over all workers, compared with the time between packets.
+/// For any machine: the time per packet summed over all workers, compared with the time between
+/// packets.
 fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
     let entered = run.workers.iter().filter(|worker| worker.segment == 0);
     let entered: f64 = entered.map(given).sum();
-    // Ticks of work over all workers, per packet that entered the path.
+    // Ticks of work in all workers, per packet that entered the path.
     let work: f64 =
         run.workers.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
     if entered <= 0.0 || work <= 0.0 {
@@ -187,8 +194,8 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     reply
 }
 
-/// Ticks of called nodes, such as VPP's, are work only, and a packet stays on one strand. The ticks
-/// of a dump are not used: they include polling.
+/// Ticks of called nodes, such as those of VPP, cover only work, and a packet stays on one strand.
+/// The ticks of a dump are not used: they include polling.
 fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands
@@ -216,7 +223,7 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
 }
 
-/// Number of workers needed to spend this many ns on each of the shortest packets.
+/// Number of workers needed if every minimum-size packet takes this many ns.
 fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
     let there_is = ns_between(SHORTEST, bits);
     evidence.push(plain("time between packets", there_is, "ns", "tier model"));
@@ -230,8 +237,8 @@ fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Rep
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let sentence = format!(
-        "a packet takes {work} ns of work, and packets arrive every {there} ns: at least {workers} \
-         workers, if distribution costs nothing"
+        "a packet takes {work} ns of work, and packets arrive every {there} ns: this needs at \
+         least {workers} workers, if distributing packets costs nothing"
     );
     let advice = &["prefer replicas; pipeline stages where state or order forbids replicas"];
     Reply::answered(sentence).because(evidence).advise(advice)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about single strands: which one limits, what it waits for, what to split.
+//! Questions about individual strands: which one is the bottleneck, what it waits for, what to
+//! split.
 
 use super::evidence::{event, plain, quote, run_of, strands_of};
 use super::{Inquiry, Reply};
@@ -42,7 +43,7 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     if let Some(reply) = of_nodes(report) {
         return reply;
     }
-    // Counters do not distinguish work from polling, so that even the strand with the fewest
+    // Counters do not distinguish work from polling, so even the strand with the fewest
     // instructions per cycle may be waiting.
     let slowest = slowest(report);
     let seen =
@@ -51,7 +52,7 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
         .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
-/// The first cause that `why` found is the limit.
+/// The first cause found by `why` is the bottleneck.
 fn of_observed(why: &WhyReport, file: &str) -> Reply {
     match why.findings.first() {
         Some(finding) => {
@@ -61,8 +62,9 @@ fn of_observed(why: &WhyReport, file: &str) -> Reply {
     }
 }
 
-/// Of threads whose functions have times: the one whose work on a packet takes the longest, and the
-/// function in it that takes most. Of packets that each of them takes a share of, that is a share.
+/// Among threads whose functions have times: the thread whose packet work takes longest, and the
+/// function that takes most of it. If each thread handles a share of the packets, that is a share
+/// of the work.
 fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     let ticks = |node: &NodeCounts| Some(node.ticks_per_packet.as_number()? * node.packets as f64);
     let all = |strand: &StrandCounts| strand.nodes.iter().filter_map(ticks).sum::<f64>();
@@ -93,8 +95,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # CPUs needed for the line"))
 }
 
-/// Average vector of a saturated VPP node: the largest vector is 256, and a node that always fills
-/// it has more packets waiting.
+/// Average vector size of a saturated VPP node: the maximum is 256, and a node whose vectors are
+/// always full has more packets waiting.
 const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
@@ -112,7 +114,7 @@ fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
     evidence
 }
 
-/// The strand with the most cycles per instruction.
+/// The strand with the highest CPI.
 fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
     let cpi = |strand: &&StrandCounts| strand.cpi.as_number();
     report
@@ -122,7 +124,7 @@ fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
         .max_by(|a, b| cpi(a).unwrap_or(0.0).total_cmp(&cpi(b).unwrap_or(0.0)))
 }
 
-/// Misses per thousand instructions of a stage, from those per packet.
+/// Misses per thousand instructions of a stage, from its misses per packet.
 fn pti(stage: &StageReport, misses: &str) -> Option<Figure> {
     let misses = event(stage, misses)?;
     let instructions = event(stage, "instructions")?.as_number().filter(|n| *n > 0.0)?;
@@ -144,7 +146,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let found: Vec<(String, CpiByCause, f64)> = match (run_of(&asked.record.body), asked.costs) {
         (Some(_), None) => {
             return Reply::cannot_tell(
-                "the cost of a miss here was not measured",
+                "the cost of a miss was not measured on this machine",
                 "linerate memory",
             );
         }
@@ -162,7 +164,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
                 "linerate doctor",
             ),
             None => Reply::cannot_tell(
-                "the record has no cycles per instruction of a known machine",
+                "the record has no cycles per instruction from a known machine",
                 "linerate import FILE --machine t1 --record strands.json",
             ),
         };
@@ -183,7 +185,8 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     if found.iter().all(|(_, cause, _)| cause.bound == Bound::CannotTell) {
         let mut reply = Reply::cannot_tell(
             "",
-            "linerate stat -m cache -- COMMAND   # misses of every cache, on a machine that counts",
+            "linerate stat -m cache -- COMMAND   # misses of every cache, on a machine with \
+             hardware counters",
         );
         reply.sentence = sentence;
         return reply.because(evidence);
@@ -222,7 +225,7 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
     };
     if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
         return Reply::cannot_tell(
-            "with a single strand there is nothing to compare it with",
+            "there is only one strand, and nothing to compare it with",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
@@ -236,7 +239,7 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
         report.strands.iter().filter_map(|s| quote(format!("{} cpi", s.label()), &s.cpi));
     Reply::answered(sentence)
         .because(evidence)
-        .advise(&["split it into parts of about equal time; hand-over adds cost"])
+        .advise(&["split it into parts of about equal time; hand-off adds cost"])
 }
 
 fn split_of_run(run: &RunReport) -> Reply {
@@ -285,7 +288,7 @@ fn split_of_nodes(report: &StrandsReport) -> Reply {
     };
     let name = format!("{}/{}", strand.label(), node.name);
     let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");
-    let sentence = format!("{name}: it takes the most ticks of all nodes");
+    let sentence = format!("{name}: it takes more ticks than any other node");
     Reply::answered(sentence)
         .because(quote(name, &node.ticks_per_packet).into_iter().chain([packets]))
 }

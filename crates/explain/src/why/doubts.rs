@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Evidence against "nothing is wrong" that no rule explains. A program with time left may still be
-//! held up by what its time does not show: packets lost where nothing counts them, a peer that does
-//! not read, answers that it waits for.
+//! held up by something that its time does not show: packets lost where nothing counts them, a peer
+//! that does not read, answers that it waits for.
 
 use super::facts::Facts;
 use super::waits::{self, Wait};
@@ -9,7 +9,7 @@ use super::words::{label, percent};
 use linerate_record::units::BitsPerSecond;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
-/// What cannot be distinguished from nothing being wrong, and what to do next.
+/// A condition that cannot be distinguished from nothing being wrong, and what to do next.
 pub(super) struct Doubt {
     pub(super) sentence: String,
     pub(super) next: String,
@@ -21,7 +21,7 @@ impl Doubt {
     }
 }
 
-/// The first of the doubts.
+/// The first doubt that applies.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     vanished(facts)
         .or_else(|| too_large(facts))
@@ -36,12 +36,12 @@ pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
         .or_else(|| full_machine(facts))
 }
 
-/// Packets that reached IP and left it for nowhere.
+/// Packets that reached IP and then disappeared.
 fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Counters that are read one after the other differ by less.
+    /// The difference between counters that are read one after another is smaller.
     const SHARE: f64 = 0.01;
     const LEAST: u64 = 100;
-    /// Fragments are received one by one and delivered as one.
+    /// Fragments are received one by one and delivered as one packet.
     const LEAVE: [&str; 7] = [
         "Ip.InDelivers",
         "Ip.ForwDatagrams",
@@ -59,8 +59,8 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell where {lost} packets went, {} % of all: {received} reached IP, {left} \
-             left it, and the rest is in no drop counter.",
+            "Cannot tell where {lost} packets ({} % of all) went: {received} reached IP, {left} \
+             left it, and no drop counter shows the rest.",
             percent(lost as f64 / received as f64)
         ),
         "Look for a rule that drops them (nft list ruleset, iptables -vnL); `sudo linerate why` \
@@ -68,24 +68,24 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// Packets that are larger than the MTU of their path and must not be fragmented.
+/// Packets that exceed the path MTU and must not be fragmented.
 fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
     const LEAST: u64 = 10;
     let failed = facts.protocol("Ip.FragFails").filter(|failed| *failed >= LEAST)?;
     Doubt::new(
         format!(
-            "Cannot tell what becomes of {failed} packets that are larger than the MTU and must \
-             not be fragmented: they were dropped here, and their senders learn of it by ICMP, if \
-             at all."
+            "Cannot tell the effect of {failed} packets that exceed the MTU and must not be \
+             fragmented: they were dropped here, and their senders learn of it only by ICMP, if at \
+             all."
         ),
         "Use one MTU along the path (ip link), or clamp the MSS (nft: tcp option maxseg size set \
          rt mtu); let ICMP 'fragmentation needed' through",
     )
 }
 
-/// TCP that receives segments behind gaps: the path loses some, or changes their order.
+/// TCP receives segments after gaps: the path loses or reorders some.
 fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
-    /// As for segments sent again.
+    /// As for retransmitted segments.
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let behind = facts.protocol("TcpExt.TCPOFOQueue").filter(|behind| *behind >= LEAST)?;
@@ -96,23 +96,24 @@ fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments are missing or reordered on the way to it: {behind}, {} % of \
-             all, arrived out of order; their senders slow down for each loss.",
+            "Cannot tell why segments to the program are lost or reordered on the way: {behind} \
+             ({} % of all) arrived out of order; their senders slow down at each loss.",
             percent(share.min(1.0))
         ),
-        "Look for drops between: ss -ti (retrans) at the sender, ip -s link and ethtool -S, and a \
-         limiter or firewall on the path",
+        "Look for drops in between: ss -ti (retrans) at the sender, ip -s link and ethtool -S, and \
+         a rate limiter or firewall on the path",
     )
 }
 
-/// A server whose clients are sent delayed acknowledgements much of the time.
+/// A server that delays its acknowledgements to clients much of the time.
 fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
-    /// The shortest delay of Linux, seconds, and the share of the time from which on it matters.
+    /// The shortest delay that Linux uses, in seconds, and the share of the time from which it
+    /// matters.
     const DELAY_S: f64 = 0.04;
     const MOST: f64 = 0.3;
     let delayed = facts.protocol("TcpExt.DelayedACKs")?;
     let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
-    // On one machine, acknowledgements of both ends are counted together.
+    // If both ends are on the same machine, their acknowledgements are counted together.
     let is_remote = |remote: &str, local: &str| host(remote) != host(local);
     let both = facts.connections().filter(|socket| {
         let tcp = socket.tcp.as_ref();
@@ -126,21 +127,22 @@ fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell whether its peers wait for acknowledgements: {delayed} were sent 40 ms \
-             late or more, and a peer with Nagle's algorithm sends nothing small meanwhile."
+            "Cannot tell whether its peers wait for acknowledgements: {delayed} were delayed by 40 \
+             ms or more, and a peer using Nagle's algorithm holds back small segments until they \
+             arrive."
         ),
-        "Set TCP_NODELAY in the peers, or let them write a request with one call, and compare the \
-         rates",
+        "Set TCP_NODELAY in the peers, or have them write each request with one call, and compare \
+         the rates",
     )
 }
 
-/// TCP that sends much again: the path loses segments.
+/// TCP retransmits much: the path loses segments.
 fn resent(facts: &Facts<'_>) -> Option<Doubt> {
-    /// At a round trip of 1 ms, TCP stays below 250 Mb/s with it (Mathis et al., 1997).
+    /// At a round trip of 1 ms, this loss keeps TCP below 250 Mb/s (Mathis et al., 1997).
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let (resent, sent) = (facts.protocol("Tcp.RetransSegs")?, facts.protocol("Tcp.OutSegs")?);
-    // Those that the peer had already were late, not lost.
+    // Segments that the peer already had were late, not lost.
     let resent = resent.saturating_sub(facts.protocol("TcpExt.TCPDSACKRecvSegs")?);
     let share = resent as f64 / (resent + sent).max(1) as f64;
     if resent < LEAST || share < SHARE {
@@ -148,18 +150,18 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments are lost on the way: TCP retransmitted {resent} segments, {} \
-             % of all, and slows down for each loss.",
+            "Cannot tell why segments are lost on the way: TCP retransmitted {resent} segments ({} \
+             % of all), and slows down at each loss.",
             percent(share)
         ),
-        "Look for drops at the other end and between: ss -ti (retrans) at the sender, ip -s link \
-         and ethtool -S at the receiver, and a limiter or firewall on the path",
+        "Look for drops at the other end and in between: ss -ti (retrans) at the sender, ip -s \
+         link and ethtool -S at the receiver, and a rate limiter or firewall on the path",
     )
 }
 
-/// A connection whose peer takes nothing.
+/// A connection whose peer does not read.
 fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
-    /// More than half of the window.
+    /// More than half of the observation window.
     const MOST: f64 = 0.5;
     let closed = |seconds: f64| seconds / facts.elapsed();
     let sockets = facts.observation.sockets.iter();
@@ -170,8 +172,8 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
     let peer = socket.remote.as_deref().unwrap_or("its peer");
     Doubt::new(
         format!(
-            "Cannot tell why {peer} does not read: its receive window stopped connection {} {} % \
-             of the time.",
+            "Cannot tell why {peer} does not read: its receive window blocked connection {} for {} \
+             % of the time.",
             socket.local,
             percent(share.min(1.0))
         ),
@@ -179,7 +181,7 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// A connection that always has data to send, which neither of its ends stops.
+/// A connection that always has data to send, and that neither end stops.
 fn path(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.5;
     let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
@@ -192,8 +194,8 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             {} pass, and its buffers do not stop it (congestion window {} segments, round trip \
-             {:.1} ms, {} retransmitted).",
+             its throughput is {}, and its buffers do not limit it (congestion window {} segments, \
+             round trip {:.1} ms, {} retransmitted).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
@@ -201,21 +203,22 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
             1e3 * tcp.rtt_s,
             tcp.retransmitted
         ),
-        "Look for a limiter on the path (tc -s qdisc on each hop), and at the receiver: linerate \
-         why PID, on its machine",
+        "Look for a rate limiter on the path (tc -s qdisc on each hop), and watch the receiver: \
+         linerate why PID, on its machine",
     )
 }
 
-/// A server that sleeps, and exchanges datagrams of its own meanwhile: requests may wait for them.
+/// A server that sleeps and meanwhile exchanges datagrams of its own: requests may be waiting for
+/// them.
 fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Of its time, and datagrams for each segment received.
+    /// Minimum share of its time, and minimum number of datagrams per received segment.
     const MOST: f64 = 0.5;
     const DATAGRAMS: f64 = 0.2;
     let thread = facts.busiest()?;
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
     let datagrams = facts.protocol("Udp.InDatagrams")?;
-    // Packets of others come without a question.
+    // Packets from other hosts arrive without a request.
     let asks = has(SocketKind::TcpListen) && has(SocketKind::Udp) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;
     let is_much = datagrams > 0 && datagrams as f64 >= DATAGRAMS * segments as f64;
@@ -224,8 +227,8 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell whether thread {} waits for requests or for answers to its own: it \
-             sleeps {} % of the time, and {datagrams} datagrams came in meanwhile.",
+            "Cannot tell whether thread {} waits for requests or for replies to its own requests: \
+             it sleeps {} % of the time, and {datagrams} datagrams arrived during the observation.",
             label(thread),
             percent(asleep)
         ),
@@ -233,7 +236,7 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// A program that sleeps on something other than packets, while there are none.
+/// A program that sleeps on something other than packets while no packets pass.
 fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     const MOST: f64 = 0.3;
     let thread = facts.busiest()?;
@@ -244,8 +247,8 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why no packet passed: thread {} sleeps {} % of the time, and not for \
-             input.",
+            "Cannot tell why no packet passed: thread {} sleeps {} % of the time, but not waiting \
+             for input.",
             label(thread),
             percent(longest)
         ),
@@ -253,7 +256,8 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// A CPU that the program shares with others, without an idle moment, while other CPUs have time.
+/// A CPU that the program shares with others and that is never idle, while other CPUs have idle
+/// time.
 pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     const IDLE: f64 = 0.05;
     const OTHERS: f64 = 0.2;
@@ -272,8 +276,8 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     let peer = peer.map_or_else(String::new, |pid| format!(", perhaps its peer {pid},"));
     Doubt::new(
         format!(
-            "Cannot tell what the program could do on a CPU of its own: others use {} % of CPU \
-             {}, on which thread {} runs, and it is hardly ever idle; other CPUs have time.",
+            "Cannot tell what the program could do on a CPU of its own: others use {} % of CPU {}, \
+             where thread {} runs and which is hardly ever idle; other CPUs have headroom.",
             percent(others),
             cpu.cpu,
             label(thread)
@@ -286,9 +290,9 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// A machine without an idle CPU: what sends or answers may be short of one.
+/// A machine without an idle CPU: processes that send or answer may be short of CPU time.
 fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
-    /// Idle time of all CPUs, and what the program uses of one.
+    /// Idle share of all CPUs, and the share of one CPU that the program uses.
     const IDLE: f64 = 0.05;
     const USES: f64 = 0.3;
     let thread = facts.busiest().filter(|thread| thread.demand() >= USES)?;
@@ -296,8 +300,8 @@ fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
     let idle = facts.idle_cpus().filter(|idle| *idle < IDLE * cpus)?;
     Doubt::new(
         format!(
-            "Cannot tell what the program could do with more CPU time: the {cpus:.0} CPUs are \
-             idle {} % of the time, and its peers may run on them; thread {} takes {} % of one.",
+            "Cannot tell what the program could do with more CPU time: the {cpus:.0} CPUs are {} % \
+             idle, and its peers may run on them; thread {} takes {} % of a CPU.",
             percent(idle / cpus.max(1.0)),
             label(thread),
             percent(thread.demand())
@@ -306,7 +310,7 @@ fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-/// How to see what a thread waits for.
+/// How to see what a thread is waiting for.
 pub(super) fn follow(thread: &ThreadActivity) -> String {
     format!("See each call and how long it takes: strace -f -T -p {}", thread.tid)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates with intervals that rules derive from an observation. `None` if the data could not be
-//! read: a rule without its evidence does not apply.
+//! Estimates with intervals, derived from an observation and used by the rules. `None` if the data
+//! could not be read: a rule without its evidence does not apply.
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
 use super::waits;
@@ -12,7 +12,7 @@ use linerate_record::why::{
     SocketKind, ThreadActivity, ThreadState,
 };
 
-/// An observation with values derived from it once.
+/// An observation, with derived values that are computed once.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// What was read.
@@ -21,12 +21,12 @@ pub struct Facts<'a> {
     pub ledger: PacketLedger,
 }
 
-/// Subject of a rule.
+/// Subject to which a rule is applied.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// The program as a whole.
     Program,
-    /// A thread of it.
+    /// A thread of the program.
     Thread(&'a ThreadActivity),
     /// A CPU.
     Cpu(&'a CpuCounts),
@@ -40,11 +40,11 @@ pub enum Subject<'a> {
     Quota(&'a Quota),
 }
 
-/// Error of a share without an interval of its own: kernel accounts are sampled at the timer
-/// interrupt or read a moment apart.
+/// Error of a share without an interval of its own: kernel accounting is sampled at timer
+/// interrupts, or read at slightly different times.
 const SHARE_ERROR: f64 = 0.02;
 
-/// A share with its interval; without one, ±([`SHARE_ERROR`] + a tenth of it).
+/// A share with its interval; if it has none, ±([`SHARE_ERROR`] + a tenth of it).
 pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     let estimate = figure.estimate()?;
     let around = share(estimate.value);
@@ -59,7 +59,7 @@ pub(super) fn share(value: f64) -> Estimate {
     Estimate { low: value - error, high: value + error, ..Estimate::exactly(value) }
 }
 
-/// A count divided by an exact value; its interval assumes independent events (Poisson).
+/// A count divided by an exact value; the interval assumes independent events (Poisson).
 pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     let count = count as f64;
     let spread = NORMAL_QUANTILE * count.sqrt();
@@ -68,14 +68,14 @@ pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
     (over > 0.0).then(|| counted.scale(1.0 / over))
 }
 
-/// A share of samples; its interval assumes independent samples (binomial).
+/// A share of samples; the interval assumes independent samples (binomial).
 pub(super) fn sampled(share: f64, samples: u64) -> Estimate {
     let n = samples.max(1) as f64;
     let spread = NORMAL_QUANTILE * (share * (1.0 - share).max(0.0) / n).sqrt() + 0.5 / n;
     Estimate { low: share - spread, high: share + spread, n: samples, ..Estimate::exactly(share) }
 }
 
-/// Minimum number of samples for shares of functions.
+/// Minimum number of samples for computing shares of functions.
 const SAMPLES_MIN: u64 = 100;
 
 impl<'a> Facts<'a> {
@@ -84,12 +84,12 @@ impl<'a> Facts<'a> {
         Self { observation, ledger: ledger(observation) }
     }
 
-    /// Seconds of the window.
+    /// Length of the window in seconds.
     pub fn elapsed(&self) -> f64 {
         self.observation.elapsed_s
     }
 
-    /// The thread with the highest CPU demand; among equals, the one with the lowest ID.
+    /// The thread with the highest CPU demand; in case of a tie, the one with the lowest ID.
     pub fn busiest(&self) -> Option<&'a ThreadActivity> {
         let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
             a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -97,7 +97,7 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().max_by(order)
     }
 
-    /// The thread to examine for a subject: its own, or the busiest one.
+    /// The thread to examine for a subject: the subject's own thread, or the busiest one.
     pub fn thread(&self, subject: Subject<'a>) -> Option<&'a ThreadActivity> {
         match subject {
             Subject::Thread(thread) => Some(thread),
@@ -112,7 +112,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The CPU of a subject: its own, or the one its thread ran on most.
+    /// The CPU of a subject: its own, or the one on which its thread ran most.
     pub fn cpu(&self, subject: Subject<'a>) -> Option<&'a CpuCounts> {
         match subject {
             Subject::Cpu(cpu) => Some(cpu),
@@ -123,8 +123,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Sum of a thread's states selected by `of`; `None` if none of them was read. Errors of states
-    /// cancel: in a complete budget, the other states bound the sum as well.
+    /// Sum of a thread's time in the states selected by `of`; `None` if none of them was read.
+    /// Errors of the states cancel: in a complete budget, the other states bound the sum as well.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
         /// Maximum deviation of a complete budget's sum from 1.
         const WHOLE: f64 = 0.02;
@@ -146,13 +146,13 @@ impl<'a> Facts<'a> {
         Self::time(thread, ThreadState::is_on_cpu)
     }
 
-    /// Share of its time that a thread works. For a thread that always has input, that sleeps when
-    /// idle, or that is in send calls, its time on a CPU; for a polling thread, from samples; for
-    /// other threads that never sleep, an upper bound from gaps between packets.
+    /// Share of its time for which a thread works. For a thread that always has input, sleeps when
+    /// idle, or is in send calls: its time on a CPU; for a polling thread: estimated from samples;
+    /// for other threads that never sleep: an upper bound from gaps between packets.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// Share of time asleep above which a thread is known to sleep when idle.
         const SLEEPS: f64 = 0.02;
-        /// Kernel share of CPU time above which a thread with sockets is dominated by system calls.
+        /// Kernel share of CPU time above which system calls dominate a thread with sockets.
         const CALLS: f64 = 0.3;
         let on_cpu = Self::on_cpu(thread)?;
         if self.always_has_input(thread) {
@@ -171,7 +171,7 @@ impl<'a> Facts<'a> {
         if let Some(polling) = state(ThreadState::Polling) {
             return Some(on_cpu.minus(polling));
         }
-        // One that was ever found asleep in a call for input sleeps whenever there is none.
+        // A thread that was ever found asleep in a call for input sleeps whenever it has none.
         let waits = waits::time_for_work(thread).is_some_and(|share| share > 0.0);
         let asleep = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let sleeps = asleep || waits;
@@ -182,15 +182,15 @@ impl<'a> Facts<'a> {
         if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
             return Some(on_cpu);
         }
-        // A ring is looked at in user space.
+        // Rings are polled in user space.
         if is_in_kernel { None } else { self.busy_at_most(thread) }
     }
 
-    /// Whether data waits at nearly every reading in a socket that the thread's process reads: then
-    /// it has no empty polls.
+    /// Whether at nearly every reading data was waiting in a socket that the thread's process
+    /// reads: if so, the thread has no empty polls.
     fn always_has_input(&self, thread: &ThreadActivity) -> bool {
         const MOST: f64 = 0.9;
-        // The queue of an unread socket stays as it is.
+        // The queue of an unread socket does not change.
         let moves = |socket: &SocketCounts| match &socket.tcp {
             Some(tcp) => tcp.bytes_received > 0,
             None => socket.receive_queue_mean < MOST * socket.receive_queue_max as f64,
@@ -221,7 +221,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Busy share of a thread that may poll by system calls, which samples cannot distinguish from
-    /// work: with few calls per packet it does not poll; with an unknown number it may.
+    /// work: if it makes few calls per packet, it does not poll; if the number is unknown, it may.
     fn busy_in_calls(&self, thread: &ThreadActivity, fit: Estimate, on_cpu: Estimate) -> Estimate {
         /// Calls per packet above which half of the calls may return nothing.
         const CALLS: f64 = 2.0;
@@ -237,7 +237,8 @@ impl<'a> Facts<'a> {
     /// call, so a polling thread makes many per packet, and they take much of its time. `kernel` is
     /// the kernel share of its CPU time.
     fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
-        /// Minimum kernel share of a thread that polls by calls: such loops reach half or more.
+        /// Minimum kernel share of a thread that polls by system calls: such loops reach half or
+        /// more.
         const KERNEL: f64 = 0.2;
         /// Calls per packet above which most return nothing.
         const CALLS: f64 = 20.0;
@@ -248,11 +249,11 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a thread that never sleeps is busy sending: packets leave, hardly any arrive, and
-    /// the time per packet is plausible for a send.
+    /// the time per packet is plausible for sending.
     fn sends(&self, thread: &ThreadActivity) -> bool {
         /// Maximum packets received per packet sent.
         const RECEIVED: f64 = 0.1;
-        /// Maximum CPU time of a packet sent through the stack, including its receiver on this
+        /// Maximum CPU time of sending a packet through the stack, including its receiver on this
         /// machine: 1 to 5 us were measured.
         const MOST_S: f64 = 10e-6;
         let interfaces = &self.observation.interfaces;
@@ -265,13 +266,13 @@ impl<'a> Facts<'a> {
             && seconds / sent <= MOST_S
     }
 
-    /// Upper bound of the busy share of a thread that polls a ring: in milliseconds without
-    /// arrivals, it is idle once the ring is drained. Draining takes the time of the packets in the
-    /// ring, at most the CPU time per packet for each.
+    /// Upper bound of the busy share of a thread that polls a ring: during milliseconds without
+    /// arrivals, it is idle once the ring is drained. Draining takes at most the CPU time per
+    /// packet for each packet in the ring.
     fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// Smallest AF_PACKET ring frame that holds a 1500-byte packet, in bytes.
         const FRAME: f64 = 2048.0;
-        /// Maximum time to drain a full ring, in windows: a longer drain is not visible in them.
+        /// Maximum time to drain a full ring, in windows: the windows do not show longer drains.
         const WINDOWS: f64 = 2.0;
         /// Minimum number of windows.
         const WINDOWS_MIN: u64 = 10;
@@ -297,7 +298,7 @@ impl<'a> Facts<'a> {
         self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
     }
 
-    /// Whether it receives packets through kernel sockets only.
+    /// Whether the program receives packets through kernel sockets only.
     pub fn uses_stack(&self) -> bool {
         let sockets = &self.observation.sockets;
         let of_stack = |kind| matches!(kind, SocketKind::Tcp | SocketKind::Udp | SocketKind::Raw);
@@ -308,7 +309,7 @@ impl<'a> Facts<'a> {
             && !is_dpdk
     }
 
-    /// The share of a thread's samples in a group of functions.
+    /// Share of a thread's samples in a group of functions.
     pub fn functions(&self, thread: &ThreadActivity, group: Group) -> Option<Estimate> {
         if thread.samples < SAMPLES_MIN || (group.is_kernel() && !self.has_kernel_samples()) {
             return None;
@@ -325,13 +326,13 @@ impl<'a> Facts<'a> {
         let of_group = cpu.functions.iter().filter(|function| group.holds(function));
         let share: f64 = of_group.map(|function| function.share).sum();
         let all: f64 = cpu.functions.iter().map(|function| function.share).sum();
-        // Samples were taken while the kernel ran: as many as there would be of the whole time.
+        // Samples were taken only while the kernel ran; this is the number for the whole time.
         let samples = cpu.samples as f64 / all.clamp(0.01, 1.0);
         Some(sampled(share.min(1.0), samples as u64))
     }
 
-    /// Share of a thread's samples that access shared cache lines with at least one writer: the
-    /// same bytes as another thread, or only other bytes.
+    /// Share of a thread's samples that access cache lines shared with another thread, at least one
+    /// of which writes: either the same bytes, or only different bytes.
     pub fn shared_lines(
         &self,
         thread: &ThreadActivity,
@@ -356,7 +357,7 @@ impl<'a> Facts<'a> {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// Share of a thread's samples in functions with a known name, or in crypto libraries.
+    /// Share of a thread's samples in functions with known names, or in crypto libraries.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
         let named = thread.functions.iter();
         let named = named.filter(|f| !is_nameless(f) || is_of_crypto_library(f));
@@ -371,14 +372,14 @@ impl<'a> Facts<'a> {
             .then(|| sampled(of_library.map(|f| f.share).sum(), thread.samples))
     }
 
-    /// Packets of the program per second.
+    /// Packet rate of the program, in packets per second.
     pub fn packet_rate(&self) -> Option<f64> {
         let packets = self.observation.packets.as_ref()?.packets;
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Packets that the program received; for a program without counters of its own that uses UDP
-    /// only, the datagrams of its network namespace; otherwise the packets it handled.
+    /// Number of packets that the program received; for a program without counters of its own that
+    /// uses only UDP, the datagrams of its network namespace; for others, the packets it handled.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
@@ -389,21 +390,21 @@ impl<'a> Facts<'a> {
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 
-    /// A protocol counter; 0 if unchanged, `None` if no protocol counter was read.
+    /// A protocol counter; 0 if it did not change, `None` if no protocol counters were read.
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
         (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
     }
 
-    /// Whether about as many datagrams were sent as received: requests and replies.
+    /// Whether about as many datagrams were sent as received, as with requests and replies.
     pub fn asks_by_udp(&self) -> bool {
         let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
         let [Some(received), Some(sent)] = counts else { return false };
         received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
-    /// Number of reads of a socket; `None` if too few for shares and means: a short connection is
-    /// read once.
+    /// Number of readings of a socket; `None` if too few for shares and means: a short-lived
+    /// connection is read once.
     pub fn readings(socket: &SocketCounts) -> Option<u64> {
         const LEAST: u64 = 10;
         socket.reads.filter(|reads| *reads >= LEAST)
@@ -417,7 +418,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// A TCP time as a share of the window, averaged over all sending connections by bytes.
+    /// A TCP time as a share of the window, averaged over all sending connections, weighted by
+    /// bytes.
     pub fn tcp_share(&self, of: fn(&linerate_record::why::TcpCounts) -> f64) -> Option<Estimate> {
         let senders = self.connections().filter_map(|socket| socket.tcp.as_ref());
         let senders = senders.filter(|tcp| tcp.bytes_acked > tcp.bytes_received);
@@ -429,8 +431,8 @@ impl<'a> Facts<'a> {
         (bytes > 0.0).then(|| share(weighted / bytes))
     }
 
-    /// Packets lost in a ring whose drops only its owner can read: the unaccounted packets before
-    /// the program.
+    /// Packets lost in a ring whose drops only its owner can read: those unaccounted for before the
+    /// program.
     pub fn ring_loss(&self) -> Option<(u64, u64)> {
         let row = self.ledger.rows.iter().find(|row| row.layer == Layer::Program)?;
         let missed: u64 = row.losses.iter().map(|loss| loss.packets).sum();
@@ -442,7 +444,7 @@ impl<'a> Facts<'a> {
         known.then(|| (row.unaccounted.unwrap_or(0) + missed + dropped, row.packets.unwrap_or(0)))
     }
 
-    /// Share of the program's packets that were lost before they reached it, at any layer.
+    /// Share of the program's packets lost before they reached it, in any layer.
     pub fn receive_loss(&self) -> Option<Estimate> {
         let before = |layer| layer <= Layer::Program;
         let places = self.ledger.places();
@@ -455,8 +457,8 @@ impl<'a> Facts<'a> {
         counted(lost, (lost + received).max(1) as f64)
     }
 
-    /// Whether packets of the program are lost, beyond the difference of counters that are read a
-    /// moment apart.
+    /// Whether packets of the program are lost, beyond the difference expected between counters
+    /// read at slightly different times.
     pub fn is_lossy(&self) -> bool {
         const LOST: f64 = 0.001;
         match (self.ledger.lost(), self.packets()) {
@@ -469,23 +471,23 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// CPUs that a thread may use.
+    /// Number of CPUs on which a thread may run.
     pub fn allowed(thread: &ThreadActivity) -> usize {
         thread.allowed.len().max(1)
     }
 
-    /// Number of CPUs with readings.
+    /// Number of CPUs that were read.
     pub fn cpus(&self) -> usize {
         self.observation.cpus.len()
     }
 
-    /// Idle time of all CPUs, in CPUs.
+    /// Idle time of all CPUs together, in CPUs.
     pub fn idle_cpus(&self) -> Option<f64> {
         let cpus = &self.observation.cpus;
         (!cpus.is_empty()).then(|| cpus.iter().map(|cpu| cpu.idle).sum())
     }
 
-    /// Time of all threads on CPUs, in CPUs.
+    /// CPU time of all threads together, in CPUs.
     pub fn used_cpus(&self) -> f64 {
         let threads = self.observation.threads.iter();
         threads.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()

@@ -10,9 +10,9 @@ use linerate_record::why::FunctionTime;
 pub enum Group {
     /// Kernel checksums.
     Checksum,
-    /// Copies between user and kernel.
+    /// Copies between user and kernel space.
     KernelCopy,
-    /// Copies in user space.
+    /// Copies within user space.
     UserCopy,
     /// Waiting for a kernel lock.
     KernelLock,
@@ -25,7 +25,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Whether these are kernel functions, which take kernel samples.
+    /// Whether these are kernel functions, which require kernel samples.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
@@ -51,7 +51,7 @@ impl Group {
     }
 }
 
-/// File name of kernel functions.
+/// File name used for kernel functions.
 const KERNEL: &str = "kernel";
 
 fn file_name(function: &FunctionTime) -> &str {
@@ -63,7 +63,7 @@ pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
     is_whole_file(file_name(function), CostClass::Crypto)
 }
 
-/// Whether a function has no symbol: it is named by file and offset.
+/// Whether a function has no symbol: it is then named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Predicted gain of removing a cause, in percent of the current rate, with an interval that
+//! Predicted gain from removing a cause, in percent of the current rate, with an interval that
 //! includes the model error. Every prediction is capped by the offered load, if known, by the
 //! available CPU time, and by the requested line rate.
 
@@ -10,46 +10,46 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, ThreadState};
 use linerate_record::{Figure, Tier};
 
-/// Formula of a gain.
+/// Formula for a gain.
 #[derive(Clone, Copy, Debug)]
 pub enum GainModel {
-    /// The thread recovers the time in this state, relative to its time on a CPU.
+    /// The thread recovers the time it spends in this state, relative to its time on a CPU.
     TimeBack(ThreadState),
-    /// The thread recovers its waiting time and is preempted less often, so a packet costs half as
-    /// much at best. At worst, its peers are the next limit.
+    /// The thread recovers its waiting time and is preempted less often, so at best a packet costs
+    /// half as much. At worst, its peers are the next limit.
     CpuToItself,
     /// The group gets the CPU time that its threads demand.
     CpusWanted,
     /// Lost packets are delivered, as far as the thread has time for them.
     LossRecovered(Measure),
-    /// This share of CPU time is saved (Amdahl): lowest, most likely, highest factor. Factors above
-    /// 1 include side effects: zeroing and TLB shootdowns of faulting pages, allocation of copy
-    /// buffers, one wakeup per delayed packet.
+    /// This share of CPU time is saved (Amdahl), multiplied by a factor: lowest, most likely,
+    /// highest. Factors above 1 include side effects: zeroing and TLB shootdowns of faulting pages,
+    /// allocation of copy buffers, one wakeup per delayed packet.
     CostRemoved(Measure, [f64; 3]),
     /// The thread becomes the limit: its idle time is used, at half to twice the cost per packet.
     UntilCpuIsFull,
-    /// The same as an upper bound: the next limit may be close.
+    /// The same, but only as an upper bound: the next limit may be close.
     UpToFullCpu,
-    /// Most kernel time per call is saved by larger calls.
+    /// Larger calls save most of the kernel time per call.
     LargerCalls,
-    /// Time in which sending was stalled is used for sending.
+    /// The time for which sending was stalled is used for sending.
     StallRemoved(Measure),
-    /// Time asleep on this is saved, as far as the work waits for it: all of it if the thread
-    /// hardly ever waits for input, perhaps nothing otherwise. Kernel time and waits for a CPU may
-    /// belong to the same calls.
+    /// Time asleep in such waits is saved, as far as the work depends on them: all of it if the
+    /// thread hardly ever waits for input, perhaps none otherwise. Kernel time and waits for a CPU
+    /// may belong to the same calls.
     WaitRemoved(Wait),
-    /// Idle CPUs do the same work, less the overhead of splitting it.
+    /// Idle CPUs take over part of the work, less the overhead of splitting it.
     MoreCpus,
     /// One request in flight per client, as far as the thread and the servers have time (Little's
     /// law).
     MoreOnTheWay,
-    /// Gain measured elsewhere in percent: low, likely, high; and its source.
+    /// Gain measured elsewhere, in percent: low, likely, high; and its source.
     AsMeasured([f64; 3], &'static str),
-    /// Not predicted, with the reason.
+    /// Not predicted, for this reason.
     Unknown(&'static str),
 }
 
-/// Maximum prediction in percent: beyond it, something unknown limits the rate.
+/// Maximum prediction in percent: beyond this, something unknown limits the rate.
 const CEILING_PERCENT: f64 = 10_000.0;
 
 /// Percent gained by recovering a lost share of the total.
@@ -67,7 +67,7 @@ impl GainModel {
     fn method(self) -> &'static str {
         match self {
             Self::TimeBack(_) => {
-                "time recovered over CPU time used, as far as losses and idle CPUs allow"
+                "time recovered over CPU time used, capped by packet loss and idle CPUs"
             }
             Self::CpuToItself => {
                 "time recovered over CPU time used, at 0.5 to 1 times the cost per packet"
@@ -82,23 +82,23 @@ impl GainModel {
             }
             Self::UpToFullCpu => "upper bound: until the thread is 100 % busy",
             Self::LargerCalls => {
-                "kernel time saved with 16 KiB per call, at most by all calls saved"
+                "kernel time saved with 16 KiB per call; upper bound: all calls saved"
             }
             Self::StallRemoved(_) => "stalled time over the rest of the time",
-            Self::WaitRemoved(_) => "time asleep on it over the rest of the time",
-            Self::MoreCpus => "idle CPUs over CPUs used, with none to all of them usable",
+            Self::WaitRemoved(_) => "time asleep waiting for it over the rest of the time",
+            Self::MoreCpus => "idle CPUs over CPUs used, assuming none to all of them are usable",
             Self::MoreOnTheWay => "client connections over server connections (Little's law)",
             Self::AsMeasured(_, source) => source,
             Self::Unknown(_) => "not predicted",
         }
     }
 
-    /// Gain for a subject in percent; `None` if its inputs were not read.
+    /// Gain for a subject in percent; `None` if the required data were not read.
     pub fn estimate<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         let gain = self.uncapped(facts, subject)?;
         let line = line_cap(facts).unwrap_or(f64::INFINITY);
         let cap = line.min(CEILING_PERCENT);
-        // Beyond it, the upper end is not known.
+        // Beyond the cap, the upper end is unknown.
         let is_open = gain.high >= CEILING_PERCENT && line > CEILING_PERCENT;
         let capped = mapped(gain, |percent| percent.max(0.0).min(cap));
         Some(Estimate { high: if is_open { f64::INFINITY } else { capped.high }, ..capped })
@@ -108,7 +108,7 @@ impl GainModel {
         match self {
             Self::TimeBack(state) => time_back(facts, subject, state),
             Self::CpuToItself => {
-                /// Part of the gain that is certain: a peer may be slower after it moves.
+                /// Part of the gain that is certain: a peer may become slower when it moves.
                 const SURE: f64 = 0.2;
                 let gain = time_back(facts, subject, ThreadState::Waiting)?;
                 let high = 100.0 * (2.0 * (1.0 + gain.high / 100.0) - 1.0);
@@ -118,7 +118,7 @@ impl GainModel {
             Self::LossRecovered(loss) => {
                 let lost = mapped(loss.of(facts, subject)?, returned);
                 let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-                // Rates of two runs differ by a tenth.
+                // The rates of two runs differ by a tenth.
                 let (low, high) = (0.5 * lost.low, 1.2 * lost.high + 0.5);
                 Some(Estimate { low, high, ..lost }).map(|gain| mapped(gain, |p| p.min(room)))
             }
@@ -140,7 +140,7 @@ impl GainModel {
             }
             Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
             Self::MoreCpus => {
-                // For a receiving CPU: all of its work, of any thread.
+                // For a receiving CPU: all of its work, whichever thread it is for.
                 let (used, least) = match subject {
                     Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
                     _ => (facts.used_cpus(), 0.1),
@@ -150,7 +150,7 @@ impl GainModel {
                 Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
             }
             Self::MoreOnTheWay => {
-                /// The servers behind may be the next limit.
+                /// The servers behind it may be the next limit.
                 const OF_CLIENTS: f64 = 0.2;
                 let more = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
                 let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
@@ -165,7 +165,7 @@ impl GainModel {
         }
     }
 
-    /// The gain as recorded.
+    /// The gain as it is recorded.
     pub fn gain<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Gain {
         let method = self.method();
         let percent = match (self.estimate(facts, subject), self) {
@@ -200,22 +200,22 @@ fn larger_calls<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate>
 
 fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
     /// Share of time waiting for input below which a thread always has work, within the error of
-    /// accounts.
+    /// the kernel's accounting.
     const HARDLY: f64 = 0.1;
     let thread = facts.thread(subject)?;
     let asleep = Measure::AsleepIn(wait).of(facts, subject)?;
     let gain = mapped(asleep, returned);
     let is_limit = waits::time_for_work(thread)? <= HARDLY;
-    // Other requests may be written together with one that waits.
+    // While one request waits, others may be written together.
     let low = if is_limit { 0.3 * gain.low } else { 0.0 };
     let of_calls = |state| matches!(state, ThreadState::Kernel | ThreadState::Waiting);
     let with_calls = returned(asleep.high + thread.share_of(of_calls));
     Some(Estimate { low, high: with_calls.max(gain.value), ..gain })
 }
 
-/// Ratio of the largest segments to the current ones: the cost per byte falls by this factor.
+/// Ratio of the largest segment size to the current one: the cost per byte falls by this factor.
 fn larger_segments(facts: &Facts<'_>) -> f64 {
-    /// Maximum size of a segment with segmentation offload.
+    /// Maximum segment size with segmentation offload.
     const LARGEST: f64 = 65_536.0;
     let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
     present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
@@ -229,10 +229,11 @@ fn line_cap(facts: &Facts<'_>) -> Option<f64> {
     (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
 }
 
-/// Gain from recovering time in a state. If losses can be read, they bound the gain; a thread that
-/// sleeps has time already, and may gain nothing.
+/// Gain from recovering the time in a state. If losses can be read, they bound the gain; a thread
+/// that sleeps already has time left, and may gain nothing.
 fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) -> Option<Estimate> {
-    /// Relative error of the number of lost packets: counters miss some and count others twice.
+    /// Relative error of the number of lost packets: counters miss some packets and count others
+    /// twice.
     const LOSS_ERROR: f64 = 0.1;
     let thread = facts.thread(subject)?;
     let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
@@ -252,8 +253,8 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     }
     let asleep = Facts::time(thread, |one| one == ThreadState::Asleep);
     let sleeps = asleep.is_some_and(|asleep| asleep.value > 0.05);
-    // Others can go elsewhere as far as CPUs are idle; beyond that they, the program's own peers
-    // among them, would have to do less.
+    // Other threads can move elsewhere as far as CPUs are idle; beyond that, they would have to do
+    // less, and the program's own peers may be among them.
     let idle = facts.idle_cpus().filter(|_| state == ThreadState::Waiting);
     let free = idle.map_or(f64::INFINITY, |idle| ratio(idle, on_cpu.value));
     let value = gain.value.min(free);
@@ -261,10 +262,10 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     Some(Estimate { value, low, ..gain })
 }
 
-/// CPU demand of a group's threads relative to the CPU time they get.
+/// CPU demand of the threads in a group relative to the CPU time that they get.
 fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Factors of the demand: throttled threads also wait for each other, so part of the demand is
-    /// not work.
+    /// Factors applied to the demand: throttled threads also wait for each other, so part of the
+    /// demand is not work.
     const OF_WANTED: [f64; 2] = [0.1, 1.2];
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
@@ -276,7 +277,8 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
         wanted += thread.demand();
         cpus = cpus.max(Facts::allowed(thread));
     }
-    // How long it was stopped, or else how often: at most all of each such period.
+    // How long the group was stopped or, failing that, how often: at most all of each throttled
+    // period.
     let stopped = quota.throttled_periods as f64 / quota.periods.max(1) as f64;
     let at_most = if has_times { wanted } else { used / (1.0 - stopped).max(0.05) };
     let wanted = wanted.max(at_most).min(cpus as f64);
@@ -285,10 +287,10 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
     Some(Estimate { value, low, high, ..Estimate::exactly(value) })
 }
 
-/// Headroom of the thread in percent: at a higher rate the cost of a packet may halve (larger
+/// Headroom of the thread in percent: at a higher rate, the cost per packet may halve (larger
 /// batches) or double (caches, locks).
 pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Minimum share that sampled accounts distinguish from zero.
+    /// Minimum share that sampled accounting distinguishes from zero.
     const LEAST_SHARE: f64 = 0.01;
     let thread = facts.thread(subject)?;
     let busy = facts.busy(thread)?;

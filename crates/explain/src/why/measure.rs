@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures that rule conditions refer to.
+//! Measures to which rule conditions refer.
 
 mod connections;
 mod costs;
@@ -15,14 +15,15 @@ use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
-/// A measure. Shares are 0 to 1.
+/// A measure. Shares are in the range 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// CPU demand of the thread: share of time running, runnable, throttled or stolen.
+    /// CPU demand of the thread: share of time in which it is running, runnable, throttled or
+    /// stolen from.
     Demand,
-    /// Share of time that the thread works, excluding polling.
+    /// Share of time for which the thread works, excluding polling.
     Busy,
-    /// Share of time that the thread works or waits for a CPU.
+    /// Share of time for which the thread works or waits for a CPU.
     Saturation,
     /// 1 if the program receives through kernel sockets only, else 0.
     UsesStack,
@@ -30,7 +31,7 @@ pub enum Measure {
     Waiting,
     /// Time waiting for a CPU relative to the share of packets lost before the program.
     WaitingPerLoss,
-    /// Mean length of a wait for a CPU, microseconds.
+    /// Mean length of a wait for a CPU, in microseconds.
     MeanWait,
     /// Time waiting for a CPU while threads of other programs ran on it.
     OthersInstead,
@@ -46,11 +47,11 @@ pub enum Measure {
     Interrupts,
     /// Share of packets on the thread's CPU that belong to other programs.
     ForeignPackets,
-    /// Time in interrupts for packets of other programs.
+    /// Time spent in interrupts for packets of other programs.
     ForeignInterrupts,
-    /// Time in interrupts for packets of other programs, relative to the thread's CPU time.
+    /// Time spent in interrupts for packets of other programs, relative to the thread's CPU time.
     ForeignOfRun,
-    /// Share of CPU time in the kernel, softirqs included.
+    /// Share of CPU time spent in the kernel, softirqs included.
     KernelShare,
     /// Time asleep.
     Asleep,
@@ -59,11 +60,11 @@ pub enum Measure {
     /// Time asleep until packets arrive, or until the next read of many packets; all time asleep if
     /// the calls were not read.
     AsleepForPackets,
-    /// Time asleep in calls that wait for this.
+    /// Time asleep in calls that wait for this kind of event.
     AsleepIn(Wait),
-    /// Sleeps of the thread per packet of the program.
+    /// Number of sleeps of the thread per packet of the program.
     SleepsPerPacket,
-    /// 1 if a connection carries data both ways, as with requests and replies, else 0.
+    /// 1 if a connection carries data in both directions, as with requests and replies, else 0.
     Answers,
     /// Number of threads with a CPU demand of 0.3 or more.
     WorkingThreads,
@@ -73,24 +74,24 @@ pub enum Measure {
     Functions(Group),
     /// Share of the CPU's time in a group of kernel functions.
     CpuFunctions(Group),
-    /// Share of samples in functions with a known name.
+    /// Share of samples in functions with known names.
     NamedFunctions,
-    /// Share of samples at cache lines of which another thread uses other bytes, with at least one
-    /// writer.
+    /// Share of samples that access cache lines in which another thread uses different bytes, with
+    /// at least one writer.
     FalselyShared,
-    /// Share of samples at bytes that another thread also uses, with at least one writer.
+    /// Share of samples that access bytes that another thread also uses, with at least one writer.
     CommonBytes,
-    /// Accesses to lines seen only once, per sample.
+    /// Number of accesses to lines seen only once, per sample.
     MemoryShare,
     /// Working set of the thread relative to the size of the last-level cache.
     WorkingSet,
-    /// CPU time of system call entry and exit relative to the time on a CPU.
+    /// CPU time of system call entry and exit relative to the thread's time on a CPU.
     CallTime,
     /// Share of samples in crypto libraries.
     CryptoLibrary,
-    /// CPU time in crypto libraries per byte, nanoseconds.
+    /// CPU time in crypto libraries per byte, in nanoseconds.
     CryptoPerByte,
-    /// Share of crypto library samples at instructions for ciphers and hashes.
+    /// Share of the samples in crypto libraries that are at instructions for ciphers and hashes.
     CipherInstructions,
     /// Bytes per established TCP connection.
     BytesPerConnection,
@@ -102,15 +103,15 @@ pub enum Measure {
     CallsPerPacket,
     /// System calls per second.
     CallsPerSecond,
-    /// Bytes of its connections per system call.
+    /// Bytes transferred on the program's connections per system call.
     BytesPerCall,
-    /// Share of each connection's bytes in its busier direction, over all connections.
+    /// Share of each connection's bytes that go in its busier direction, over all connections.
     OneWay,
     /// Bytes per packet.
     BytesPerPacket,
-    /// Bytes per packet that an interface sends, before segmentation offload.
+    /// Bytes per packet sent by an interface, before segmentation offload.
     BytesPerTransmit,
-    /// 1 if the program uses datagrams or raw frames, 0 if only streams.
+    /// 1 if the program uses datagrams or raw frames, 0 if it uses only streams.
     Datagrams,
     /// Packets per second.
     PacketRate,
@@ -120,7 +121,8 @@ pub enum Measure {
     SocketLoss,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
-    /// Connections in an accept queue over its size, the mean of the readings.
+    /// Number of connections in an accept queue relative to the queue size, as the mean of the
+    /// readings.
     AcceptQueueFull,
     /// Share of incoming connections dropped at a listening socket.
     AcceptLoss,
@@ -130,54 +132,54 @@ pub enum Measure {
     BacklogLoss,
     /// Share of receive softirqs in which NAPI exhausted its budget.
     Squeezed,
-    /// NAPI polls per second that stopped with work left.
+    /// NAPI polls per second that stopped with work remaining.
     SqueezedPerSecond,
-    /// Packets between two NAPI polls that stopped with work left.
+    /// Packets between two NAPI polls that stopped with work remaining.
     PacketsPerSqueeze,
     /// Share of all packets received on this CPU.
     ReceivedHere,
-    /// Share of this CPU's time in interrupts.
+    /// Share of this CPU's time spent in interrupts.
     CpuInterrupts,
     /// Share of this CPU's time that is not idle.
     CpuUsed,
-    /// Firewall rules' share of this CPU's non-idle time.
+    /// Share of this CPU's non-idle time spent on firewall rules.
     FirewallOfUsed,
-    /// Idle share of the idlest other CPU.
+    /// Idle share of the other CPU that is idle most.
     IdleElsewhere,
     /// Number of idle CPUs.
     IdleCpus,
     /// Distinct flows.
     Flows,
-    /// Time in which sending connections were stopped by the receiver's window.
+    /// Time for which sending connections were stopped by the receiver's window.
     WindowLimited,
-    /// The same for their own send buffer.
+    /// Time for which sending connections were stopped by their own send buffer.
     SendBufferLimited,
-    /// Largest window of the receivers relative to the bandwidth-delay product of the current rate
-    /// and the shortest round trip.
+    /// Largest receiver window relative to the bandwidth-delay product of the current rate and the
+    /// shortest round trip.
     PeerWindow,
     /// Share of sent segments that were retransmitted because they were lost.
     Resent,
-    /// Share of reads in which connections had nothing left to send.
+    /// Share of readings at which connections had nothing left to send.
     AppLimited,
-    /// Share of reads in which Nagle's algorithm held back data of a connection.
+    /// Share of readings at which Nagle's algorithm held back data of a connection.
     Held,
-    /// Acknowledged bytes per second relative to the pacing limit that the program set.
+    /// Acknowledged bytes per second relative to the pacing limit set by the program.
     OfPacingLimit,
-    /// Receive buffer of a connection, bytes.
+    /// Receive buffer of a connection, in bytes.
     ReceiveBuffer,
-    /// Bytes received by a connection per second.
+    /// Bytes per second received on a connection.
     ReceivedBytes,
     /// Rate through a queueing discipline relative to its limit.
     OfLimit,
     /// Packets delayed by a queueing discipline (overlimits), per packet.
     OverlimitsPerPacket,
-    /// 1 if an interface has TX checksum offload off, else 0.
+    /// 1 if TX checksum offload is off on an interface, else 0.
     ChecksumOff,
-    /// 1 if an interface has segmentation offload off, else 0.
+    /// 1 if segmentation offload is off on an interface, else 0.
     SegmentationOff,
-    /// Bytes sent by an interface per second.
+    /// Bytes per second sent by an interface.
     SentBytes,
-    /// Bytes of a TCP connection per sent segment.
+    /// Bytes per segment sent on a TCP connection.
     BytesPerSegment,
     /// TCP connections established per second.
     ConnectionsPerSecond,
@@ -185,24 +187,25 @@ pub enum Measure {
     SegmentsPerConnection,
     /// Client connections per server connection.
     ClientsPerServer,
-    /// Time asleep in calls that wait on a connection which the program opened.
+    /// Time asleep in calls that wait on a connection that the program opened.
     AsleepOnServer,
     /// Time waiting for kernel locks.
     LockWait,
     /// Time waiting for kernel locks relative to CPU time.
     LockWaitOfRun,
-    /// Share of the program's CPU time for sending packets segmented in software.
+    /// Share of the program's CPU time spent sending packets segmented in software.
     SegmentTime,
-    /// The same, including checksums of their bytes.
+    /// Share of the program's CPU time spent sending packets segmented in software, including
+    /// checksums of their bytes.
     ChecksumTime,
-    /// Share of the program's CPU time for setting up and closing connections.
+    /// Share of the program's CPU time spent setting up and closing connections.
     ConnectionTime,
     /// CPU time of the observer.
     Observer,
 }
 
 impl Measure {
-    /// Its value for a subject; `None` if it could not be read or does not apply.
+    /// The measure's value for a subject; `None` if it could not be read or does not apply.
     pub fn of<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         self.of_thread(facts, subject)
             .or_else(|| self.of_program(facts, subject))
@@ -313,7 +316,7 @@ impl Measure {
                 let is_read = threads.iter().any(|thread| !thread.asleep_on.is_empty());
                 is_read.then(|| share(sum / working.len().max(1) as f64))
             }
-            // An interface that is watched alone has no thread that wants anything.
+            // When only an interface is watched, there is no thread that could demand a CPU.
             Self::Demand if threads.is_empty() && observation.watched.interface.is_some() => {
                 Some(Estimate::exactly(0.0))
             }
@@ -368,7 +371,7 @@ impl Measure {
             }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
-                // The last packet may exceed the buffer.
+                // The last packet may exceed the buffer size.
                 let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
                 Some(sampled(full, Facts::readings(socket)?))
             }
@@ -452,15 +455,15 @@ impl Measure {
     }
 }
 
-/// A count as a lower bound.
+/// Turns a count into a lower bound.
 fn at_least_this(counted: Estimate) -> Estimate {
     Estimate { high: f64::INFINITY, ..counted }
 }
 
-/// Share of time that a thread sleeps until packets arrive. Sleeps on a timer count as well if it
-/// reads many packets after each: it has time left.
+/// Share of time for which a thread sleeps until packets arrive. Sleep on a timer counts as well if
+/// the thread reads many packets after each sleep, since it then has time left.
 fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
-    /// Sleeps per packet below which each is followed by ten packets or more.
+    /// Sleeps per packet below which ten packets or more follow each sleep.
     const FEW: f64 = 0.1;
     let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);

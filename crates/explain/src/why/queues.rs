@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Work that is queued while the program has time left: data that is not acknowledged, connections
-//! that are not accepted, input that is not read. Nothing else shows such a program, since it
-//! sleeps, and hardly a packet passes.
+//! that are not accepted, input that is not read. Nothing else reveals such a program, since it
+//! sleeps and hardly any packets pass.
 
 use super::doubts::{Doubt, follow};
 use super::facts::Facts;
 use super::words::{label, percent};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
-/// A queue that is read as its input arrives is empty at most readings.
+/// A queue that is read as input arrives is empty at most readings.
 const MOST: f64 = 0.9;
 
-/// The first queue that holds work.
+/// The first queue found to hold work.
 pub(super) fn queued(facts: &Facts<'_>) -> Option<Doubt> {
     stalled_connection(facts).or_else(|| unaccepted(facts)).or_else(|| unread(facts))
 }
@@ -21,7 +21,7 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
     /// Of the window.
     const HALF: f64 = 0.5;
     let half = HALF * facts.elapsed();
-    // A closed window is the receiver's, and has a sentence of its own.
+    // A closed window is the receiver's doing, and has a sentence of its own.
     let is_stalled = |tcp: &TcpCounts| {
         tcp.bytes_acked == 0
             && tcp.rwnd_limited_s < half
@@ -36,13 +36,13 @@ fn stalled_connection(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell why {peer} does not answer: connection {} has {:.0} bytes to send, and \
-             none was acknowledged in {:.1} s ({} segments were sent again).",
+             none were acknowledged in {:.1} s ({} segments were retransmitted).",
             socket.local,
             socket.send_queue_mean.max(1.0),
             facts.elapsed(),
             tcp.retransmitted
         ),
-        "Check the path and the peer: ping it, nft list ruleset and ip -s link at both ends, and \
+        "Check the path and the peer: ping, nft list ruleset and ip -s link at both ends, and \
          whether the peer's process is stopped",
     )
 }
@@ -52,8 +52,8 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     let listeners = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
     let (socket, share) = fullest(listeners)?;
     let waiting = format!(
-        "Cannot tell why connections wait to be accepted: the accept queue of {} was not empty at \
-         {} % of the readings ({:.1} connections on average)",
+        "Cannot tell why connections wait to be accepted: the accept queue of {} was not empty in \
+         {} % of readings ({:.1} connections on average)",
         socket.local,
         percent(share),
         socket.receive_queue_mean
@@ -61,17 +61,17 @@ fn unaccepted(facts: &Facts<'_>) -> Option<Doubt> {
     while_idle(facts, socket, waiting)
 }
 
-/// A socket whose input waits although the program has time.
+/// A socket on which input waits although the program has time left.
 fn unread(facts: &Facts<'_>) -> Option<Doubt> {
     let of_kind = |kind| facts.observation.sockets.iter().filter(move |s| s.kind == kind);
-    // One unread connection is a leak; half of them are the work.
+    // A single unread connection is a leak; half of all connections are the workload.
     let tcp = of_kind(SocketKind::Tcp).count();
     let waiting = of_kind(SocketKind::Tcp).filter(|socket| waits(socket).is_some()).count();
     let connections = of_kind(SocketKind::Tcp).filter(|_| 2 * waiting >= tcp);
     let (socket, share) = fullest(of_kind(SocketKind::Udp).chain(connections))?;
     let waiting = format!(
         "Cannot tell why the program does not read {} {} sooner: data waited in its receive queue \
-         at {} % of the readings ({:.0} bytes on average)",
+         in {} % of readings ({:.0} bytes on average)",
         match socket.kind {
             SocketKind::Tcp => "TCP connection",
             _ => "UDP socket",
@@ -89,14 +89,15 @@ fn fullest<'a>(sockets: impl Iterator<Item = &'a SocketCounts>) -> Option<(&'a S
     sockets.max_by(|(a, _), (b, _)| a.receive_queue_mean.total_cmp(&b.receive_queue_mean))
 }
 
-/// The share of the readings at which something waited in a receive queue, where it is nearly all.
+/// The share of readings at which something waited in a receive queue, if that is nearly all of
+/// them.
 fn waits(socket: &SocketCounts) -> Option<f64> {
     Facts::readings(socket)?;
     socket.receive_queue_share.filter(|share| *share >= MOST)
 }
 
 fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Option<Doubt> {
-    /// A thread that works more reads as fast as it can.
+    /// A thread that works more than this reads as fast as it can.
     const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
     if thread.demand() > WORKS {
@@ -104,7 +105,7 @@ fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Opti
     }
     Doubt::new(
         format!(
-            "{waiting}, while thread {} is on a CPU or wants one {} % of the time.",
+            "{waiting}, while thread {} is on a CPU or waiting for one {} % of the time.",
             label(thread),
             percent(thread.demand())
         ),

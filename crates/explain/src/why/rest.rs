@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found where no rule holds: that nothing is wrong, that the generator or this tool is the
+//! Findings where no rule holds: that nothing is wrong, that the generator or this tool is the
 //! limit, or that the observation does not single out a cause.
 
 use super::Suspect;
@@ -19,29 +19,29 @@ use linerate_record::{Figure, Tier};
 
 const MODEL: &str = "until the busiest thread is 100 % busy";
 
-/// CPU time of the observer from which on it may be what limits.
+/// CPU time above which the observer itself may be the limit.
 const OBSERVER: f64 = 0.05;
 
-/// The observer takes a share of a CPU that a program would miss.
+/// The observer takes CPU time that a program needs.
 pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
     let observer = share_of(&facts.observation.observer)?;
     let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
     (observer.low >= OBSERVER && is_full).then(|| WhyFinding {
         cause: Cause::ObserverLimit,
         sentence: format!(
-            "Watching took {} % of a CPU while no CPU was idle: the rates are lower than without \
-             it.",
+            "Observation took {} % of a CPU while no CPU was idle: the rates are lower than they \
+             would be without it.",
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
-        gain: not_predicted("a lighter observation finds it"),
+        gain: not_predicted("a lighter observation would show it"),
         fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
         workaround: None,
         wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),
     })
 }
 
-/// What to say where no rule holds that is worth anything.
+/// The finding if no rule with a worthwhile gain holds.
 pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     if let Some(ended) = ended(facts) {
         return ended;
@@ -71,7 +71,7 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     }
 }
 
-/// The program has time left: nothing is wrong, unless something speaks against it.
+/// The program has time left: nothing is wrong, unless there is evidence to the contrary.
 fn idle(facts: &Facts<'_>) -> WhyFinding {
     if let Some(held) = held_up(facts) {
         return held;
@@ -82,7 +82,7 @@ fn idle(facts: &Facts<'_>) -> WhyFinding {
     }
 }
 
-/// Whether the busiest thread has time left, and no packet of the program is lost.
+/// Whether the busiest thread has time left, and none of the program's packets is lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,
@@ -91,7 +91,8 @@ enum Room {
 }
 
 fn room(facts: &Facts<'_>) -> Room {
-    /// A thread that works less has time; one that works more, within the error, may not.
+    /// A thread that works less has time left; one that works more may, within the error, have
+    /// none.
     const FULL: f64 = 0.9;
     if facts.is_lossy() {
         return Room::Unknown;
@@ -104,20 +105,21 @@ fn room(facts: &Facts<'_>) -> Room {
         matches!(state, ThreadState::Waiting | ThreadState::Throttled | ThreadState::Stolen)
     });
     match facts.busy(thread) {
-        // What waits for a CPU has work to do, too.
+        // A thread that waits for a CPU has work to do, too.
         Some(busy) if busy.high + waiting < FULL => Room::Left,
         Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
         Some(_) => Room::Unknown,
-        // It always runs. That nothing was lost on the way to it shows that it keeps up.
+        // The thread always runs. That nothing was lost on the way to it shows that it keeps up.
         None => match facts.ring_loss() {
-            // As much as counters that are read a moment apart differ by is no loss.
+            // A difference no larger than that between counters read at slightly different times is
+            // not a loss.
             Some((_, received)) if received > 0 => Room::Left,
             _ => Room::Unknown,
         },
     }
 }
 
-/// A command that ended before there was anything to see.
+/// A command that ended before there was anything to observe.
 fn ended(facts: &Facts<'_>) -> Option<WhyFinding> {
     const TOO_SHORT_S: f64 = 0.2;
     let ended = facts.observation.watched.ended.as_ref()?;
@@ -156,13 +158,13 @@ fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
     if let Some(thread) = facts.busiest() {
         seen.push(evidence("CPU demand of the busiest thread", thread.demand(), "ratio"));
         if let Some(busy) = facts.busy(thread) {
-            seen.push(evidence("time that it works", busy.value, "ratio"));
+            seen.push(evidence("time the busiest thread works", busy.value, "ratio"));
         }
     }
     seen
 }
 
-/// Offered load, the peer, or a limit that was asked for.
+/// The limit is the offered load, the peer, or a requested limit.
 fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
     let observation = facts.observation;
     let rate = facts.packet_rate();
@@ -171,14 +173,14 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
             format!(
-                " Its busiest thread, {}, works {} of the time: room for {}.",
+                " Its busiest thread, {}, works {} of the time: headroom for {}.",
                 label(thread),
                 if busy < 0.01 { "under 1 %".to_owned() } else { format!("{} %", percent(busy)) },
                 load(room)
             )
         }
         (None, Some(thread)) => format!(
-            " Thread {} always runs; how much of that is polling is unknown, and so is the \
+            " Thread {} is always running; its share of polling is unknown, and so is its \
              headroom.",
             label(thread)
         ),
@@ -200,10 +202,10 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         _ if observation.threads.is_empty() => {
             "Nothing is wrong: no packet was lost where losses are counted.".to_owned()
         }
-        _ => "Nothing is wrong: it has time left and nothing more to do.".to_owned(),
+        _ => "Nothing is wrong: it has headroom and nothing more to do.".to_owned(),
     };
     let percent = Figure::exact("percent", 0.0, Tier::Model, "there is nothing to remove");
-    let next = "with more offered, the rate stays the same or packets are lost";
+    let next = "with a higher offered load, the rate stays the same or packets are lost";
     WhyFinding {
         cause: Cause::NothingWrong,
         sentence: sentence + &left,
@@ -215,7 +217,7 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
     }
 }
 
-/// What was lost, which is too little to matter.
+/// The losses, which are too small to matter.
 fn losses(facts: &Facts<'_>) -> String {
     match facts.ledger.lost() {
         Some(0) | None => "no packet was lost".to_owned(),
@@ -224,11 +226,12 @@ fn losses(facts: &Facts<'_>) -> String {
     }
 }
 
-/// A thread that sleeps, and not because it has no input: it may be the limit although it has time.
+/// A thread that sleeps for reasons other than a lack of input: it may be the limit although it has
+/// time left.
 fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
-    /// Share of its time from which on such sleep may set the rate.
+    /// Share of its time above which such sleep may set the rate.
     const MUCH: f64 = 0.3;
-    /// A program that looks for packets now and then, by a timer, sleeps more often for each.
+    /// A program that uses a timer to check for packets now and then sleeps more often per packet.
     const SLEEPS_PER_PACKET: f64 = 3.0;
     let thread = facts.busiest()?;
     let packets = facts.packets().filter(|packets| *packets > 0)?;
@@ -241,14 +244,14 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         (format!("in {}", waits::longest_in(thread, Wait::Storage)?), "waiting_for_storage")
     } else if time_in(Wait::Other) >= MUCH {
         let on = waits::longest_in(thread, Wait::Other)?;
-        // Connections have rules of their own: windows, buffers, limiters.
+        // Connections have their own rules: windows, buffers, limiters.
         (!on.contains("(tcp ")).then_some((format!("in {on}"), "a wait for something else"))?
     } else {
         return None;
     };
     let sentence = format!(
         "Cannot tell {between} and nothing_wrong apart: thread {} sleeps {on} for {} % of its \
-         time, {sleeps:.2} sleeps per packet, and what it waits for is not its input.",
+         time, {sleeps:.2} sleeps per packet, and is not waiting for input.",
         label(thread),
         percent(
             MUCH.max(time_in(Wait::Timer)).max(time_in(Wait::Storage)).max(time_in(Wait::Other))
@@ -261,9 +264,9 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     Some(cannot_tell(facts, sentence, &next))
 }
 
-/// How many times the load there is room for.
+/// Multiple of the current load for which there is room.
 fn load(room: &Estimate) -> String {
-    /// More is not predicted.
+    /// Larger gains are not predicted.
     const MOST_PERCENT: f64 = 9900.0;
     match (times(room.low), times(room.high)) {
         (low, high) if low == high || room.high >= MOST_PERCENT => {
@@ -273,7 +276,7 @@ fn load(room: &Estimate) -> String {
     }
 }
 
-/// Factor of a gain in percent.
+/// Converts a gain in percent to a factor.
 fn times(percent: f64) -> String {
     match 1.0 + percent / 100.0 {
         times if times >= 100.0 => "100".to_owned(),
@@ -282,9 +285,9 @@ fn times(percent: f64) -> String {
     }
 }
 
-/// The line that was asked for, if the rate is that of it.
+/// The requested line rate, if the rate has reached it.
 fn limit_reached(facts: &Facts<'_>) -> Option<String> {
-    /// Gaps and headers that a counter of bytes does not have.
+    /// Allowance for gaps and headers, which byte counters do not include.
     const OF_LINE: f64 = 0.85;
     let line = facts.observation.watched.line_bits_per_s?;
     let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
@@ -293,16 +296,17 @@ fn limit_reached(facts: &Facts<'_>) -> Option<String> {
     (most >= OF_LINE * line).then(|| BitsPerSecond(line).to_string())
 }
 
-/// Whether the delivery of most bytes was limited by the application.
+/// Whether most of the delivered bytes were limited by the application.
 fn sends_less(facts: &Facts<'_>) -> bool {
     facts.tcp_share(|tcp| tcp.app_limited_share).is_some_and(|share| share.value >= 0.5)
 }
 
 /// A CPU filled by another program while the traffic is generated on this machine.
 fn generator(facts: &Facts<'_>) -> Option<u32> {
-    /// With accounts off by a tenth, all of its time.
+    /// All of its time, allowing for accounting that is off by a tenth.
     const FULL: f64 = 0.05;
-    /// The peers' part of a full CPU's threads, with the same error and a little for others.
+    /// The peers' share of what a full CPU runs, with the same error and a small allowance for
+    /// other threads.
     const PEERS: f64 = 0.7;
     let rate = facts.packet_rate().unwrap_or(0.0);
     let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());
@@ -317,7 +321,7 @@ fn generator(facts: &Facts<'_>) -> Option<u32> {
         let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu));
         here.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
     };
-    // A CPU may be full of work that has nothing to do with the traffic.
+    // A CPU may be fully used by work that has nothing to do with the traffic.
     let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
     let full = facts.observation.cpus.iter().filter(|cpu| cpu.idle < FULL && own(cpu.cpu) < 0.3);
     let of_peers = full.filter(|cpu| peers >= PEERS * (cpu.user + cpu.system));
@@ -333,8 +337,8 @@ fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
     WhyFinding {
         cause: Cause::GeneratorLimit,
         sentence: format!(
-            "The sender of the traffic{sender} is at its limit: CPU {cpu} of this machine is full \
-             without {}, which has time left and loses nothing.",
+            "The traffic sender{sender} is at its limit: CPU {cpu} of this machine is fully busy \
+             without {}, which has headroom and loses nothing.",
             facts.observation.watched.name
         ),
         evidence: seen,
@@ -359,12 +363,12 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
     }
 }
 
-/// The CPU that spends most of its time in interrupts and softirqs while packets pass, and that
-/// share: the rate may be limited there, before the program, by work that its time does not show.
+/// The CPU that spends most time in interrupts and softirqs while packets pass, with its share: the
+/// rate may be limited there, before the program, by work that the program's time does not show.
 fn receiving(facts: &Facts<'_>) -> Option<(u32, f64)> {
-    /// More than half, within the error of the kernel's accounts.
+    /// More than half, to within the error of the kernel's accounting.
     const MOST: f64 = 0.5;
-    /// Fewer packets do not fill a CPU.
+    /// Fewer packets do not keep a CPU busy.
     const PACKETS_PER_S: f64 = 1000.0;
     let received = facts.observation.interfaces.iter().map(|one| one.rx_packets).max();
     let of_interface = received.map(|packets| packets as f64 / facts.elapsed());
@@ -385,7 +389,7 @@ fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
     cannot_tell(facts, sentence, &next)
 }
 
-/// Causes whose symptoms hold.
+/// Causes whose symptoms are present.
 fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     let mut names: Vec<&str> = suspects.iter().map(|one| one.rule.cause.name()).collect();
     names.dedup();
@@ -397,19 +401,19 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     let sentence = match names.as_slice() {
         [one] => {
             format!(
-                "Cannot tell whether {one} is the cause: the data that shows it is not \
-                 readable.{thread}"
+                "Cannot tell whether {one} is the cause: the data that would show it could not be \
+                 read.{thread}"
             )
         }
         _ => format!(
-            "Cannot tell {} apart: the data that distinguishes them could not be read.{thread}",
+            "Cannot tell {} apart: the data that would distinguish them could not be read.{thread}",
             names.join(", ")
         ),
     };
     cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
 }
 
-/// Activity of a thread, in a few words.
+/// What a thread is doing, in a few words.
 fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let kernel = M::KernelShare.of(facts, Subject::Thread(thread));
     let kernel = kernel.map_or_else(String::new, |kernel| {
@@ -421,7 +425,7 @@ fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     )
 }
 
-/// A thread that works all the time, with no rule that says on what.
+/// A thread that works all the time, without a rule that says on what.
 fn full(facts: &Facts<'_>) -> WhyFinding {
     let Some(thread) = facts.busiest() else { return unknown(facts) };
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
@@ -436,8 +440,9 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
         label(thread),
         doing(facts, thread)
     );
-    let next = "Measure linerate stat --pid PID -m cache (hardware counters), perf c2c for \
-                lines that threads share, or the rate with fewer buffers and with one thread";
+    let next = "Run linerate stat --pid PID -m cache (hardware counters), or perf c2c for cache \
+                lines that threads share, or compare the rate with fewer buffers and with one \
+                thread";
     cannot_tell(facts, sentence, next)
 }
 
@@ -448,8 +453,12 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     });
     let lost = lost.unwrap_or_default();
     let Some(thread) = facts.busiest() else {
-        let sentence = format!("Cannot tell: no thread and no counter could be read.{lost}");
-        return cannot_tell(facts, sentence, "Watch a process of your own, or run it as root");
+        let sentence = format!("Cannot tell: neither threads nor counters could be read.{lost}");
+        return cannot_tell(
+            facts,
+            sentence,
+            "Watch a process of your own, or run linerate as root",
+        );
     };
     let runs = share(thread.share_of(ThreadState::is_on_cpu));
     let always = runs.value >= 0.5 && facts.busy(thread).is_none();

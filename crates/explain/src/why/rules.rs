@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules as data: for each cause its conditions with thresholds and their sources, the
-//! predicted gain, the fix, a workaround, and the outcome that would disprove it.
+//! The rules as data: for each cause, its conditions with thresholds and their sources, the
+//! predicted gain, the fix, a workaround, and the result that would disprove it.
 
 mod cost;
 mod cpu;
@@ -13,10 +13,10 @@ use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
-/// Subjects that a rule is evaluated for.
+/// Subjects for which a rule is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The program as a whole, by its busiest thread.
+    /// The program as a whole, represented by its busiest thread.
     Program,
     /// Each thread.
     Threads,
@@ -45,7 +45,7 @@ pub enum Bound {
     AtMost(f64),
 }
 
-/// A condition of a rule.
+/// A condition in a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Condition {
     /// The quantity.
@@ -56,12 +56,12 @@ pub struct Condition {
     pub source: &'static str,
 }
 
-/// Result of a condition on an observation.
+/// Result of evaluating a condition on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval is on the required side.
     Holds,
-    /// Part of it is on the other side.
+    /// Part of the interval is on the other side.
     Fails,
     /// The measure could not be read.
     Unread,
@@ -91,32 +91,32 @@ const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition
     Condition { measure, bound: Bound::AtMost(most), source }
 }
 
-/// A rule. Its texts contain placeholders in braces, which `words` fills in.
+/// A rule. Its texts contain placeholders in braces, which `words` replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The cause it finds.
+    /// The cause that the rule finds.
     pub cause: Cause,
     /// Its input.
     pub scope: Scope,
     /// Conditions, all of which must hold.
     pub conditions: &'static [Condition],
-    /// Number of leading conditions that make the rule a suspect if another one could not be read;
-    /// 0 for a rule that is never a suspect.
+    /// Number of leading conditions that make the rule a suspect if another condition could not be
+    /// read; 0 for a rule that is never a suspect.
     pub symptoms: usize,
-    /// Causes whose evidence includes this rule's: if one of them is found, this rule is not
+    /// Causes whose evidence includes that of this rule: if one of them is found, this rule is not
     /// reported.
     pub explained_by: &'static [Cause],
-    /// Predicted gain of removing it.
+    /// Predicted gain from removing the cause.
     pub gain: GainModel,
     /// The next limit.
     pub then_limited_by: Option<&'static str>,
-    /// The claim with its evidence.
+    /// The claim, with its evidence.
     pub sentence: &'static str,
     /// What removes the cause.
     pub fix: &'static str,
-    /// Workaround that eases the symptom.
+    /// Workaround that relieves the symptom.
     pub workaround: Option<&'static str>,
-    /// Observation that would disprove it.
+    /// Observation that would disprove the finding.
     pub wrong_if: &'static str,
     /// Measurement that decides the rule if its evidence could not be read.
     pub measure: &'static str,
@@ -127,7 +127,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     cpu::RULES.iter().chain(loss::RULES).chain(network::RULES).chain(cost::RULES)
 }
 
-/// Subjects of a scope.
+/// The subjects in a scope.
 pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
     let observation = facts.observation;
     let takes_packets =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Titles and units of measures.
+//! Titles and units of the measures.
 
 use super::functions::Group;
 use super::measure::Measure;
@@ -32,7 +32,7 @@ impl Measure {
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
             Self::AsleepOnServer => ("time asleep waiting on connections it opened", "ratio"),
-            Self::AsleepForPackets => ("time asleep before it reads packets", "ratio"),
+            Self::AsleepForPackets => ("time asleep between packet reads", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
             Self::AsleepIn(Wait::Timer) => ("time asleep on a timer", "ratio"),
@@ -44,9 +44,9 @@ impl Measure {
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
             Self::CpuFunctions(group) => (group.title_of_cpu(), "ratio"),
-            Self::FalselyShared => ("samples at falsely shared cache lines", "ratio"),
-            Self::CommonBytes => ("samples at bytes that other threads also use", "ratio"),
-            Self::MemoryShare => ("samples at cache lines seen only once", "ratio"),
+            Self::FalselyShared => ("samples hitting falsely shared cache lines", "ratio"),
+            Self::CommonBytes => ("samples hitting bytes that other threads also use", "ratio"),
+            Self::MemoryShare => ("samples hitting cache lines seen only once", "ratio"),
             Self::WorkingSet => ("working set over last-level cache size", "ratio"),
             Self::CallTime => ("CPU time in system call entry and exit, estimated", "ratio"),
             Self::ForeignOfRun => ("interrupts for other programs' packets over CPU time", "ratio"),
@@ -55,7 +55,7 @@ impl Measure {
             Self::CryptoLibrary => ("samples in crypto libraries", "ratio"),
             Self::CryptoPerByte => ("CPU time in crypto libraries", "ns/byte"),
             Self::CipherInstructions => {
-                ("crypto library samples at AES and SHA instructions", "ratio")
+                ("crypto library samples on AES and SHA instructions", "ratio")
             }
             Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::FaultTime => ("CPU time in page faults, estimated", "ratio"),
@@ -82,11 +82,9 @@ impl Measure {
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
             Self::BytesPerTransmit => ("bytes per packet sent, before segmentation", "bytes"),
             Self::Datagrams => ("uses datagrams or raw frames", "1 = yes"),
-            Self::PacketsPerSqueeze => {
-                ("packets between two early stops of NAPI polling", "packets")
-            }
+            Self::PacketsPerSqueeze => ("packets between early stops of NAPI polling", "packets"),
             Self::PacketRate => ("packet rate", "packets/s"),
-            Self::RingLoss => ("packets lost in the ring before the program", "ratio"),
+            Self::RingLoss => ("packets lost in the program's receive ring", "ratio"),
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
@@ -101,15 +99,13 @@ impl Measure {
             Self::SendBufferLimited => ("time limited by the send buffer", "ratio"),
             Self::PeerWindow => ("receiver's window over bandwidth-delay product", "ratio"),
             Self::Resent => ("segments retransmitted after a loss", "ratio"),
-            Self::AppLimited => ("reads with nothing left to send (app-limited)", "ratio"),
-            Self::Held => ("reads with data held back (Nagle)", "ratio"),
+            Self::AppLimited => ("readings with nothing left to send (app-limited)", "ratio"),
+            Self::Held => ("readings with data held back (Nagle)", "ratio"),
             Self::OfPacingLimit => ("rate relative to the program's pacing limit", "ratio"),
             Self::ReceiveBuffer => ("receive buffer", "bytes"),
             Self::ReceivedBytes => ("received", "bytes/s"),
             Self::OfLimit => ("rate relative to the limit", "ratio"),
-            Self::OverlimitsPerPacket => {
-                ("overlimits of the queueing discipline per packet", "ratio")
-            }
+            Self::OverlimitsPerPacket => ("qdisc overlimits per packet", "ratio"),
             Self::ChecksumOff => ("checksum offload is off", "1 = yes"),
             Self::SegmentationOff => ("segmentation offload is off", "1 = yes"),
             Self::SentBytes => ("sent", "bytes/s"),

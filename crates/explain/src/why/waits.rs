@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifies what sleeping threads wait for, by system call.
+//! Classifies by system call what sleeping threads wait for.
 //!
-//! A thread that waits for input has time left. One that waits for anything else may be the
+//! A thread that waits for input has time left. A thread that waits for anything else may be the
 //! bottleneck although it sleeps and no CPU is busy.
 
 use linerate_record::why::{SleepTime, ThreadActivity};
@@ -11,18 +11,18 @@ use linerate_record::why::{SleepTime, ThreadActivity};
 pub enum Wait {
     /// Packets or requests.
     Input,
-    /// Another thread, for work or a lock, or another process.
+    /// Another thread, for work or for a lock, or another process.
     Thread,
-    /// A timer set by the program.
+    /// A timer that the program set.
     Timer,
-    /// A disk, or the file system.
+    /// A disk or the file system.
     Storage,
     /// Anything else.
     Other,
 }
 
-/// Calls that return when input has arrived. With a timeout they may return without input; which of
-/// the two is unknown.
+/// Calls that return when input has arrived. With a timeout, they may also return without input;
+/// which of the two happened is unknown.
 const INPUT: &[&str] = &[
     "accept",
     "accept4",
@@ -68,11 +68,11 @@ const STORAGE: &[&str] = &[
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
 
-/// Object of a thread's wait.
+/// What a sleeping thread waits for.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_in = |calls: &[&str]| calls.contains(&sleep.on.as_str());
     let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));
-    // Terminals and the like deliver input.
+    // Terminals and similar devices deliver input.
     let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
     if is_in(TIMER) {
         Wait::Timer
@@ -87,18 +87,18 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     }
 }
 
-/// Share of time that a thread sleeps for this; `None` if its calls were not read.
+/// Share of time for which a thread sleeps in this kind of wait; `None` if its calls were not read.
 pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     (!thread.asleep_on.is_empty()).then(|| sleeps.map(|sleep| sleep.share).sum())
 }
 
-/// Share of time that a thread sleeps until there is work: input, or work from another thread.
+/// Share of time for which a thread sleeps until there is work: input, or work from another thread.
 pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
     Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
-/// The call of this kind in which a thread sleeps longest: `fsync (/var/log/requests)`.
+/// The call of this kind in which a thread sleeps longest, such as `fsync (/var/log/requests)`.
 pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     let longest = sleeps.max_by(|a, b| a.share.total_cmp(&b.share))?;

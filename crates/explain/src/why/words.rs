@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fills the placeholders of rule texts.
+//! Fills in the placeholders in rule texts.
 
 use super::facts::{Facts, Subject};
 use super::functions::Group;
@@ -10,7 +10,7 @@ use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{LineUse, RanInstead, SharedLine, ThreadActivity};
 
-/// `text` with every `{name}` replaced by its value; `-` if there is none.
+/// `text` with every `{name}` replaced by its value, or by `-` if it has none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -94,7 +94,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
             let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
             Some(match largest {
-                0 => "closed at every read".to_owned(),
+                0 => "closed at every reading".to_owned(),
                 largest => {
                     format!("{} at most", linerate_record::units::memory_size(largest as f64))
                 }
@@ -163,7 +163,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
     }
 }
 
-/// Command that diagnoses the peer which stalls the program.
+/// Command that diagnoses the peer that stalls the program.
 fn watch_peer(facts: &Facts<'_>) -> String {
     let stalled = |tcp: &linerate_record::why::TcpCounts| tcp.rwnd_limited_s;
     let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
@@ -195,7 +195,9 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
                 "run as root to see what ran there instead".to_owned()
             }
             [] => "the thread that ran instead could not be identified".to_owned(),
-            names => format!("its own threads compete for that CPU ({})", names.join(", ")),
+            names => {
+                format!("the program's own threads compete for that CPU ({})", names.join(", "))
+            }
         };
     }
     let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
@@ -208,13 +210,13 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
     let names: Vec<String> = named.collect();
     format!(
-        "what ran there: {}, for at most {} at a time",
+        "that CPU ran {}, for at most {} at a time",
         names.join(", "),
         milliseconds(longest * 1e3)
     )
 }
 
-/// The shared cache line with most samples of a thread: which threads use which bytes of it.
+/// The shared cache line with the most samples of a thread: which threads use which of its bytes.
 fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let share = |line: &&SharedLine| {
         let own = line.threads.iter().filter(|used| used.tid == thread.tid);
@@ -245,7 +247,7 @@ fn functions(thread: &ThreadActivity) -> String {
     }
 }
 
-/// Format of a measure.
+/// How a measure is formatted.
 #[derive(Clone, Copy)]
 enum Shown {
     Percent,
@@ -323,7 +325,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
     })
 }
 
-/// Whether this is a known placeholder.
+/// Whether a placeholder with this name exists.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name == "overlimits" || measure_named(name).is_some()
 }
@@ -342,7 +344,7 @@ fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// The evidence of a rule, as recorded.
+/// The evidence for a rule, as it is recorded.
 pub(super) fn evidence<'a>(rule: &Rule, facts: &Facts<'a>, subject: Subject<'a>) -> Vec<Evidence> {
     let of = |condition: &super::rules::Condition| {
         let value = condition.measure.of(facts, subject)?.value;

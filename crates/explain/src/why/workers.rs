@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnoses the workers of a run by the rules of `why`: the same time budget, rules and causes.
-//! Workers measure exactly what an observer must estimate: whether they work or poll.
+//! Diagnoses the workers of a run by the rules of `why`: with the same time budget, rules and
+//! causes. Workers measure exactly what an observer has to estimate: whether they work or poll.
 
 use super::explain;
 use linerate_record::finding::{Finding, Limit};
@@ -12,16 +12,16 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-const METHOD: &str = "the worker's own meter, and its run delay (schedstat)";
+const METHOD: &str = "the worker's own time accounting, and its run delay (schedstat)";
 
-/// Limits of a run as causes of `why`; the first is the answer, never empty. `finding` is the
-/// diagnosis from the profile of its stages.
+/// Explains what limits a run as causes of `why`; the first is the answer, and there is always one.
+/// `finding` is the diagnosis from the profile of the run's stages.
 pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     let mut findings = explain(&observe(report));
-    // The rules about programs whose inside is not known; the profile knows better.
+    // These rules are for programs whose internals are unknown; the profile is more precise.
     findings.retain(|finding| finding.cause.is_removable());
     let from_profile = of_profile(finding);
-    // Time that others took is no verdict on the stages: both are said, the larger first.
+    // Time taken by others is not a verdict on the stages: both are reported, the larger one first.
     let is_large =
         |one: &WhyFinding| one.gain.percent.as_number().is_some_and(|gain| gain >= LARGE_PERCENT);
     let at = findings.iter().take_while(|one| is_large(one)).count();
@@ -29,7 +29,7 @@ pub fn explain_run(report: &RunReport, finding: &Finding) -> Vec<WhyFinding> {
     findings
 }
 
-/// Gain above which preempted or stolen time is reported before the work of the stages, percent.
+/// Gain in percent above which preempted or stolen time is reported before the work of the stages.
 const LARGE_PERCENT: f64 = 5.0;
 
 fn of_profile(finding: &Finding) -> WhyFinding {
@@ -63,7 +63,7 @@ fn of_profile(finding: &Finding) -> WhyFinding {
     }
 }
 
-/// The workers as observed threads.
+/// The workers, as observed threads.
 fn observe(report: &RunReport) -> Observation {
     let packets = report.processed_kpps.as_number();
     let threads = report.workers.iter().enumerate();
@@ -134,15 +134,15 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
     })
 }
 
-/// A worker's time in the states of `why`; the shares sum to 1.
+/// A worker's time in the states that `why` uses; the shares sum to 1.
 fn worker_budget(report: &RunReport, worker: &WorkerReport, time: TimeShares) -> Vec<ThreadTime> {
     let wall_ns = report.elapsed_s * 1e9;
     let delay = worker.run_delay_ns.map(|ns| (ns as f64 / wall_ns).min(time.lost));
-    // Without the scheduler's account nothing says which of the two took the time.
+    // Without the scheduler's accounting, it is unknown which of the two took the time.
     let waiting = delay.unwrap_or(0.0);
     let states = [
         (ThreadState::Work, time.busy),
-        // Waiting for room in a ring is polling, too: it asks until there is some.
+        // Waiting for room in a ring is polling, too: the worker retries until there is room.
         (ThreadState::Polling, time.starved + time.blocked),
         (ThreadState::Waiting, waiting),
         (ThreadState::Stolen, if delay.is_some() { time.lost - waiting } else { 0.0 }),

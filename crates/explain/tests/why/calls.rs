@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that send datagrams and frames: one by one, or in batches.
+//! Programs that send datagrams and frames, one by one or in batches.
 
 use crate::example::observation;
 use crate::example::{cpu, functions, in_kernel, interface, packets, privileged, socket};
@@ -34,7 +34,7 @@ pub(crate) fn system_calls_of_write() -> Observation {
     seen
 }
 
-/// A sender of frames, which never sleeps and has no counter of its own.
+/// A sender of frames that never sleeps and has no counters of its own.
 fn frames(calls: u64) -> Observation {
     let mut seen = privileged(udp_client(in_kernel(0.9)));
     seen.sockets = vec![socket(SocketKind::Packet, "v1", None)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stops a connection: the evidence that separates one cause from its neighbors.
+//! What stops a connection: the evidence that separates one cause from similar ones.
 
 use crate::calls::system_calls_of_write;
 use crate::example::{
@@ -31,7 +31,7 @@ fn tcp(seen: &mut Observation) -> &mut TcpCounts {
     seen.sockets[0].tcp.as_mut().unwrap()
 }
 
-/// A program that sends through one connection and sleeps most of the time.
+/// A program that sends on one connection and sleeps most of the time.
 fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
     let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let object = Some("tcp 10.0.0.1:40000 to 10.0.0.2:5201".to_owned());
@@ -53,18 +53,18 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     let finding = assert_first(&seen, SlowReceiver);
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
     tcp(&mut seen).peer_window_max = Some(0);
-    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every read"));
+    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every reading"));
     seen.sockets[0].reads = Some(1);
     assert_first(&seen, CannotTell);
     seen.sockets[0].reads = Some(50);
     seen.sockets[0].peer_pid = Some(4711);
     assert!(first(&seen).fix.unwrap().contains("linerate why 4711"));
-    // In between, and where the kernel does not report it, neither is claimed.
+    // Between the two, and if the kernel does not report the window, neither cause is claimed.
     for window in [Some(130_000), None] {
         tcp(&mut seen).peer_window_max = window;
         assert_first(&seen, CannotTell);
     }
-    // A path of 40 ms needs more.
+    // A path with a round trip of 40 ms needs a larger window.
     tcp(&mut seen).min_rtt_s = 0.04;
     tcp(&mut seen).peer_window_max = Some(3_000_000);
     assert_first(&seen, ReceiveWindow);
@@ -82,10 +82,10 @@ fn the_programs_own_pacing_is_a_limiter() {
     let mut paced = idle_sender(125_000_000, limited(Some(26e6)));
     let finding = assert_first(&paced, RateLimiter);
     assert!(finding.sentence.contains("208 Mb/s"), "{}", finding.sentence);
-    // It is the line that was asked for.
+    // The limit is the requested line rate.
     paced.watched.line_bits_per_s = Some(200e6);
     assert_first(&paced, NothingWrong);
-    // Far below the limit, something else holds it.
+    // Far below the limit, something else holds the connection back.
     assert_first(&idle_sender(125_000_000, limited(Some(260e6))), NothingWrong);
 }
 
@@ -101,9 +101,9 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
     let finding = assert_first(&idle_sender(125_000_000, lossy(0.1)), TcpLoss);
     assert!(finding.sentence.contains("2 %"), "{}", finding.sentence);
     assert_eq!(finding.gain.percent.low, Some(0.0));
-    // One with nothing more to send loses time, not rate.
+    // A connection with nothing more to send loses time, not rate.
     assert_ne!(first(&idle_sender(125_000_000, lossy(1.0))).cause, TcpLoss);
-    // Most were late, not lost; and where the kernel does not say, it is not known.
+    // Most segments were late, not lost; if the kernel does not report this, it is unknown.
     for needless in [Some(1_900), None] {
         let late = TcpCounts { needless, ..lossy(0.1) };
         assert_first(&idle_sender(125_000_000, late), CannotTell);
@@ -133,11 +133,11 @@ fn small_writes_that_wait_for_acknowledgements_are_named() {
     let held = |share| TcpCounts { busy_s: 5.0, held_share: Some(share), ..TcpCounts::default() };
     let mut seen = idle_sender(10_000, held(0.95));
     assert_first(&seen, NagleDelay);
-    // A connection of a moment was read once.
+    // A short-lived connection was read only once.
     seen.sockets[0].reads = Some(1);
     assert_ne!(first(&seen).cause, NagleDelay);
     seen.sockets[0].reads = Some(50);
-    // It waits for the peer, too: the reply cannot come before the request.
+    // The thread also waits for the peer: the reply cannot come before the request.
     tcp(&mut seen).bytes_received = 10_000;
     seen.threads[0].asleep_on[0].on = "recvfrom".to_owned();
     assert_first(&seen, NagleDelay);
@@ -164,15 +164,15 @@ fn small_writes_of_a_stream_are_system_calls() {
     let mut seen = copying_unprivileged();
     let bytes = seen.sockets[0].tcp.as_ref().unwrap().bytes_acked;
     assert_first(&seen, CannotTell);
-    // 100 bytes per call, of those that any user may count.
+    // 100 bytes per call, counting only calls that any user may count.
     seen.threads[0].io_calls = Some(bytes / 100);
     let finding = assert_first(&seen, SystemCalls);
     assert!(finding.sentence.contains("100 bytes each"), "{}", finding.sentence);
-    // Requests and their answers cannot be joined.
+    // Requests and their replies cannot be combined.
     tcp(&mut seen).bytes_received = bytes;
     assert_ne!(first(&seen).cause, SystemCalls);
     assert_first(&system_calls_of_write(), SystemCalls);
-    // Larger ones are copies.
+    // Larger calls are copies.
     let mut large = copying_unprivileged();
     large.threads[0].io_calls = Some(bytes / 100_000);
     assert_first(&large, CannotTell);
@@ -184,13 +184,13 @@ fn hashing_with_the_cpus_instructions_is_work() {
     assert_first(&seen, SoftwareCrypto);
     seen.threads[0].cipher_instructions = Some(0.3);
     assert_ne!(first(&seen).cause, SoftwareCrypto);
-    // Where instructions are not decoded, it is not known.
+    // If instructions are not decoded, the cause is unknown.
     seen.threads[0].cipher_instructions = None;
     let finding = assert_first(&seen, CannotTell);
     assert!(finding.sentence.contains("software_crypto"), "{}", finding.sentence);
 }
 
-/// A program that asks a server by a UDP socket of its own.
+/// A program that queries a server through a UDP socket of its own.
 fn asker(remote: &str) -> Observation {
     let mut asker = thread("resolver", 100, &[(User, 0.02), (Kernel, 0.03), (Asleep, 0.95)]);
     let object = Some(format!("udp 10.0.0.1:40001 to {remote}"));
@@ -208,10 +208,10 @@ fn asker(remote: &str) -> Observation {
 fn a_program_that_asks_by_udp_waits_for_its_peer() {
     let mut seen = asker("10.0.0.2:53");
     assert_first(&seen, WaitingForPeer);
-    // Packets without questions are input.
+    // Packets without requests are input.
     seen.protocols.insert("Udp.OutDatagrams".to_owned(), 3);
     assert_first(&seen, NothingWrong);
-    // So are those of clients, to whom a server may connect sockets.
+    // So are packets from clients, to which a server may connect sockets.
     let mut server = asker("10.0.0.2:53");
     server.sockets.push(socket(SocketKind::Udp, "10.0.0.1:40001", None));
     assert_first(&server, NothingWrong);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs with nothing wrong, and the limits that are no fault of theirs.
+//! Programs with nothing wrong, and limits for which they are not to blame.
 
 use crate::example::{
     cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd, thread,
@@ -21,14 +21,14 @@ fn little_load() -> Observation {
     testpmd(poller(0.01, Some(0.05)), 100_000, 100_000)
 }
 
-/// The limit is the line that was asked for.
+/// The limit is the requested line rate.
 fn at_the_line() -> Observation {
     let mut seen = rate_limiter();
     seen.watched.line_bits_per_s = Some(3e8);
     seen
 }
 
-/// A receiver with time left; the CPU of the sender is full.
+/// A receiver with time left; the sender's CPU is full.
 fn generator() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.1), (Kernel, 0.3), (Asleep, 0.6)]);
     sink.voluntary_switches = 100_000;
@@ -122,8 +122,8 @@ fn nothing_read_is_not_nothing_wrong() {
     assert!(explain(&seen)[0].sentence.contains("exit status 1"));
 }
 
-/// Packets that are sent on this machine are received in the time of the sender: a long list of
-/// rules there shows in the softirqs of a CPU, not in the time of the receiver.
+/// Packets sent on this machine are received in the sender's time: a long list of firewall rules
+/// there shows up in the softirqs of a CPU, not in the receiver's time.
 #[test]
 fn a_cpu_full_of_softirqs_is_not_nothing_wrong() {
     let mut seen = web_server();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs with time left that are held up all the same: "nothing is wrong" is not said of them.
+//! Programs with time left that are held up nevertheless: they are not reported as "nothing is
+//! wrong".
 
 use crate::example::{cpu, observation, packets, sender, socket, thread};
 use linerate_explain::why::explain;
@@ -33,7 +34,7 @@ fn packets_that_vanish_behind_ip_are_counted() {
     assert_eq!(explain(&quiet)[0].cause, NothingWrong);
     let dropped = server(&[("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), udp]);
     assert_doubt(&dropped, "75000 packets");
-    // A router delivers nothing itself.
+    // A router delivers nothing locally.
     let counts =
         [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Ip.ForwDatagrams", 75_000)];
     assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
@@ -64,7 +65,7 @@ fn acknowledgements_that_are_always_late_are_not_nothing() {
         seen
     };
     assert_doubt(&answered("10.0.0.2:4000"), "120 were sent");
-    // Of a client on the same machine they may be its own.
+    // If the client is on the same machine, they may be the client's.
     assert_eq!(explain(&answered("10.0.0.1:4000"))[0].cause, NothingWrong);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations made by hand: 5 s on a machine of two CPUs.
+//! Observations constructed by hand: 5 s on a machine with two CPUs.
 
 use linerate_record::stats::Estimate;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -10,10 +10,10 @@ use linerate_record::why::{
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Seconds of every window.
+/// Length of every window in seconds.
 pub(crate) const ELAPSED_S: f64 = 5.0;
 
-/// A share with an interval of one hundredth.
+/// A share with an interval of one hundredth on either side.
 pub(crate) fn share(value: f64) -> Figure {
     let (low, high) = (value - 0.01, value + 0.01);
     let estimate = Estimate { value, low, high, confidence: 0.95, n: 50 };
@@ -24,7 +24,7 @@ pub(crate) fn absent(unit: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "by hand", "not determined")
 }
 
-/// A thread on CPU 1 with these shares of its time.
+/// A thread on CPU 1 that spends these shares of its time in these states.
 pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity {
     ThreadActivity {
         pid: 100,
@@ -61,7 +61,7 @@ pub(crate) fn cpu(number: u32, user: f64, system: f64, interrupts: f64) -> CpuCo
     CpuCounts { cpu: number, user, system, interrupts, idle, ..CpuCounts::default() }
 }
 
-/// What a user without privilege cannot read.
+/// What an unprivileged user cannot read.
 pub(crate) fn unprivileged() -> Vec<Unread> {
     let one = |what: &str| Unread {
         what: what.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn unprivileged() -> Vec<Unread> {
     ["kernel_samples", "drop_reasons", "scheduler"].map(one).to_vec()
 }
 
-/// A program with these threads, no packets, on idle CPUs, watched by an ordinary user.
+/// A program with these threads and no packets, on idle CPUs, observed by an ordinary user.
 pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
     Observation {
         watched: Watched {
@@ -105,7 +105,7 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
     }
 }
 
-/// The same as root sees it.
+/// The same program as observed by root.
 pub(crate) fn privileged(mut observation: Observation) -> Observation {
     observation.unread = Vec::new();
     observation
@@ -166,7 +166,7 @@ pub(crate) fn socket(kind: SocketKind, local: &str, remote: Option<&str>) -> Soc
     }
 }
 
-/// A TCP connection to 10.0.0.2:5201 that sends.
+/// A sending TCP connection to 10.0.0.2:5201.
 pub(crate) fn sender(bytes: u64, tcp: TcpCounts) -> SocketCounts {
     SocketCounts {
         tcp: Some(TcpCounts {
@@ -180,7 +180,7 @@ pub(crate) fn sender(bytes: u64, tcp: TcpCounts) -> SocketCounts {
     }
 }
 
-/// A DPDK program on the packet socket of v2 that received this number of v2's packets.
+/// A DPDK program on the packet socket of v2 that received this number of the packets on v2.
 pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) -> Observation {
     let poller = ThreadActivity { pid: 100, ..poller };
     let main = thread("dpdk-testpmd", 100, &[(Asleep, 1.0)]);
@@ -202,7 +202,7 @@ pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) 
     }
 }
 
-/// A polling thread: the rest of its time it waits for a CPU.
+/// A polling thread, which waits for a CPU for the rest of its time.
 pub(crate) fn poller(waiting: f64, busy: Option<f64>) -> ThreadActivity {
     let mut poller = thread(
         "dpdk-worker1",
@@ -215,7 +215,7 @@ pub(crate) fn poller(waiting: f64, busy: Option<f64>) -> ThreadActivity {
     poller
 }
 
-/// Functions with their shares; `kernel` before a name makes it one of the kernel.
+/// Functions with their shares; the file `kernel` makes a function one of the kernel.
 pub(crate) fn functions(shares: &[(&str, &str, f64)]) -> Vec<FunctionTime> {
     let one = |(file, name, share): &(&str, &str, f64)| FunctionTime {
         name: (*name).to_owned(),
@@ -226,7 +226,7 @@ pub(crate) fn functions(shares: &[(&str, &str, f64)]) -> Vec<FunctionTime> {
     shares.iter().map(one).collect()
 }
 
-/// A thread of system calls that never sleeps.
+/// A thread that makes system calls and never sleeps.
 pub(crate) fn in_kernel(kernel: f64) -> ThreadActivity {
     let mut thread =
         thread("iperf3", 100, &[(User, 0.98 - kernel), (Kernel, kernel), (Waiting, 0.02)]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations of programs with a known bottleneck, and of those with none: what is found, what is
-//! not, and that it rests on what was read.
+//! Observations of programs with a known bottleneck, and of programs with none: what is found, what
+//! is not, and that the findings are based on what was read.
 
 mod calls;
 mod connections;

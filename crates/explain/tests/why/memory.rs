@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the addresses of sampled accesses distinguish: lines that threads share, memory beyond the
-//! cache, and similar cases.
+//! What the addresses of sampled accesses distinguish: cache lines shared by threads, memory beyond
+//! the cache, and similar cases.
 
 use crate::example::{functions, observation, poller, share, testpmd, thread};
 use linerate_explain::why::explain;
@@ -23,7 +23,7 @@ fn memory_use(megabytes: f64, once_share: f64) -> MemoryUse {
     }
 }
 
-/// Two threads that count on one line, in bytes of their own or in the same.
+/// Two threads that update counters on one cache line, in separate bytes or in the same bytes.
 pub(crate) fn sharing(shares: [f64; 2], has_common_bytes: bool) -> Observation {
     let threads = (0..2).map(|n| {
         let mut one = thread("worker", 100 + n, &[(User, 0.98), (Waiting, 0.02)]);
@@ -49,7 +49,7 @@ pub(crate) fn sharing(shares: [f64; 2], has_common_bytes: bool) -> Observation {
     Observation { shared_lines: vec![line], ..observation(threads.collect()) }
 }
 
-/// A stripped program that copies buffers, more or fewer than the cache holds.
+/// A stripped program that copies buffers, which fit in the cache or exceed it.
 pub(crate) fn buffers(megabytes: f64, once_share: f64) -> Observation {
     let mut poller = poller(0.01, Some(0.99));
     poller.functions = functions(&[("dpdk-testpmd", "dpdk-testpmd+0x7cd00", 0.8)]);
@@ -87,7 +87,7 @@ fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     let (cause, sentence) = found(&buffers(400.0, 0.9));
     assert_eq!(cause, CacheMisses, "{sentence}");
     assert!(sentence.contains("280 MiB or more, 12.5 times"), "{sentence}");
-    // In the cache, or not surely beyond it, or seldom used.
+    // In the cache, or not certainly beyond it, or rarely reused.
     for seen in [buffers(6.0, 0.9), buffers(40.0, 0.9), buffers(400.0, 0.2)] {
         assert_eq!(found(&seen).0, CannotTell);
     }
@@ -96,7 +96,8 @@ fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     assert_eq!(found(&unknown).0, CannotTell);
 }
 
-/// A poller of which samples do not tell work from polling, with a ring of 32 frames.
+/// A polling thread for which samples do not distinguish work from polling, with a ring of 32
+/// frames.
 fn bursts(silent: u64) -> Observation {
     let mut seen = testpmd(poller(0.01, None), 200_000, 160_000);
     seen.sockets[0].receive_buffer = Some(65_536);
@@ -107,13 +108,13 @@ fn bursts(silent: u64) -> Observation {
 #[test]
 fn distinguishes_bursts_that_overflow_a_small_ring_from_a_busy_thread() {
     assert_eq!(found(&bursts(108)).0, RingOverflow);
-    // Packets come all the time: it may be busy all the time.
+    // Packets arrive all the time, so the thread may be busy all the time.
     assert_eq!(found(&bursts(0)).0, CannotTell);
-    // A ring that holds milliseconds of work is not empty as soon as nothing comes.
+    // A ring that holds milliseconds of work is not empty as soon as packets stop arriving.
     let mut large = bursts(108);
     large.sockets[0].receive_buffer = Some(8 << 20);
     assert_eq!(found(&large).0, CannotTell);
-    // The time it waits for its CPU explains the loss.
+    // The time for which the thread waits for its CPU explains the loss.
     let mut waits = bursts(108);
     waits.threads[0].time.iter_mut().for_each(|time| {
         let value = if time.state == Waiting { 0.3 } else { 0.35 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every observation.
+//! Properties that hold for every observation.
 
 use crate::controls::CONTROLS;
 use crate::seeds::SEEDS;
@@ -17,7 +17,7 @@ fn cause(observation: &Observation) -> Cause {
     explain(observation)[0].cause
 }
 
-/// Whether some rule for the cause has all of its evidence, whole intervals included.
+/// Whether a rule for the cause has all of its evidence, whole intervals included.
 fn has_evidence(observation: &Observation, cause: Cause) -> bool {
     let facts = Facts::new(observation);
     rules().filter(|rule| rule.cause == cause).any(|rule| {
@@ -27,7 +27,7 @@ fn has_evidence(observation: &Observation, cause: Cause) -> bool {
     })
 }
 
-/// Takes one kind of evidence away.
+/// Removes one kind of evidence.
 fn without(mut seen: Observation, what: usize) -> Observation {
     match what {
         0 => seen.sockets.clear(),
@@ -46,7 +46,7 @@ fn without(mut seen: Observation, what: usize) -> Observation {
     seen
 }
 
-/// The same, with counts and times of a window that was longer.
+/// The same observation, with the counts and times of a longer window.
 fn longer(mut seen: Observation, times: u64) -> Observation {
     let scale = times as f64;
     seen.elapsed_s *= scale;

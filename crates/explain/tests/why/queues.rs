@@ -7,7 +7,7 @@ use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemC
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts};
 
-/// A server that sleeps, with this socket.
+/// A server that sleeps and has this socket.
 fn server(with: SocketCounts) -> Observation {
     let protocols = [("Tcp.PassiveOpens".to_owned(), 100)].into();
     Observation {
@@ -59,7 +59,7 @@ fn datagrams_that_are_not_read_are_not_nothing() {
     };
     assert_nothing_wrong(udp(0.2));
     assert_doubt(udp(0.98), "does not read UDP socket 10.0.0.1:53 sooner");
-    // Of a few readings nothing follows.
+    // A few readings prove nothing.
     assert_nothing_wrong(SocketCounts { reads: Some(3), ..udp(1.0) });
 }
 
@@ -91,11 +91,11 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     assert_doubt(sending(waits.clone()), "why 10.0.0.2:80 does not answer");
     let moves = TcpCounts { bytes_acked: 1_000, app_limited_share: 1.0, ..waits.clone() };
     assert_nothing_wrong(sending(moves));
-    // A closed window is the receiver's.
+    // A closed window is the receiver's doing.
     assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "does not read");
 }
 
-/// A relay that copies byte by byte, with this share of the readings at which data waited.
+/// A relay that copies byte by byte; data waited at this share of the readings.
 fn relay(share: f64) -> Observation {
     let carries = |received, acked, share| SocketCounts {
         receive_queue_mean: 50_000.0,
@@ -120,6 +120,6 @@ fn relay(share: f64) -> Observation {
 fn a_thread_that_always_has_input_has_no_empty_polls() {
     let finding = &explain(&relay(1.0))[0];
     assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
-    // Sixty calls for a packet may be polling where input is rare.
+    // Sixty calls per packet may be polling if input is rare.
     assert_eq!(explain(&relay(0.3))[0].cause, CannotTell);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An observation for each bottleneck that the bench seeds, with the effects it has in real
+//! An observation for each bottleneck that the bench seeds, with the effects it has on real
 //! programs, and the answer.
 
 use crate::calls::{
@@ -76,7 +76,7 @@ pub(crate) fn one_receive_cpu() -> Observation {
     seen
 }
 
-/// The same without root: firewall rules may be what fills the CPU.
+/// The same case without root: firewall rules may be what fills the CPU.
 pub(crate) fn one_receive_cpu_unprivileged() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.05), (Kernel, 0.2), (Asleep, 0.75)]);
     sink.voluntary_switches = 50_000;
@@ -233,7 +233,7 @@ pub(crate) fn copying() -> Observation {
     seen
 }
 
-/// The same without root: what the kernel does is not known.
+/// The same case without root: what the kernel does is unknown.
 pub(crate) fn copying_unprivileged() -> Observation {
     offloads(&[("tx-checksum-ip-generic", true), ("tx-tcp-segmentation", true)])
 }
@@ -300,7 +300,7 @@ pub(crate) fn software_crypto() -> Observation {
     seen
 }
 
-/// New connections with TLS by RSA-4096: the time goes to the private key.
+/// New TLS connections with RSA-4096: the time goes into private-key operations.
 pub(crate) fn handshakes() -> Observation {
     let mut seen = software_crypto();
     for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
@@ -366,7 +366,7 @@ pub(crate) fn user_lock() -> Observation {
     }
 }
 
-/// Two threads that compute, without packets: a line that they share is not seen by time.
+/// Two computing threads without packets: their time does not reveal that they share a cache line.
 pub(crate) fn false_sharing() -> Observation {
     let threads = (0..2).map(|n| {
         let mut one = thread("stress", 100 + n, &[(User, 0.98), (Waiting, 0.02)]);
@@ -386,7 +386,7 @@ pub(crate) fn firewall_rules() -> Observation {
     seen
 }
 
-/// Rules are evaluated in softirqs, on the time of the interrupted thread.
+/// Firewall rules are evaluated in softirqs, in the time of the interrupted thread.
 pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
     let mut seen = privileged(one_receive_cpu());
     seen.cpus[0].samples = 900;
@@ -394,9 +394,8 @@ pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
     seen
 }
 
-/// Each seed, what was observed of it, and what is to be found. `CannotTell` where the evidence
-/// takes more than an ordinary user may read, or than this machine has.
-/// What it is, the observation, and the cause to be found.
+/// Each seed, an observation of it, and the cause to be found. The cause is `CannotTell` if the
+/// evidence takes more than an ordinary user may read, or more than this machine has.
 pub(crate) type Case = (&'static str, fn() -> Observation, Cause);
 
 pub(crate) const SEEDS: &[Case] = &[
@@ -454,7 +453,7 @@ fn each_seed_is_named() {
 
 #[test]
 fn the_gain_of_known_cases_holds_what_was_measured() {
-    // Percent that removing the seed brought, where it was measured on real programs.
+    // Percent gained by removing the seed, where it was measured on real programs.
     let measured: [(fn() -> Observation, f64); 7] = [
         (cpu_contention, 94.0),
         (cpu_quota, 210.0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that sleep for most of the time: on what decides whether anything is wrong.
+//! Programs that sleep most of the time: whether anything is wrong depends on what they wait for.
 
 use crate::example::{observation, packets, socket, thread};
 use linerate_explain::why::explain;
@@ -7,8 +7,8 @@ use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
 
-/// A server of 1000 requests and 500 sleeps, 0.9 of its time asleep: `share` in this call, the rest
-/// waiting for requests.
+/// A server that handles 1000 requests with 500 sleeps and is asleep for 0.9 of its time: `share`
+/// in this call, the rest waiting for requests.
 fn server(kind: SocketKind, on: &str, object: Option<&str>, share: f64) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let sleep = |on: &str, object: Option<&str>, share: f64| SleepTime {
@@ -36,7 +36,7 @@ fn storage_in_the_path_of_a_request_is_named_with_the_call() {
     let finding = &explain(&server(SocketKind::Tcp, "fsync", Some("/var/log/requests"), 0.88))[0];
     assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
     assert!(finding.sentence.contains("fsync (/var/log/requests)"), "{}", finding.sentence);
-    // It waits for nothing else: its time asleep is what there is to gain.
+    // The server waits for nothing else, so its time asleep is what can be gained.
     let gain = &finding.gain.percent;
     assert!(gain.low.unwrap() > 100.0 && gain.high.unwrap() < 10_000.0, "{gain:?}");
 }
@@ -81,7 +81,8 @@ fn waiting_for_requests_is_time_left() {
     assert_eq!(explain(&seen)[0].cause, NothingWrong);
 }
 
-/// Its socket overflows, it hardly ever sleeps, and when it does, in a call for input.
+/// The thread's socket overflows, it hardly ever sleeps, and when it does, it is in a call for
+/// input.
 #[test]
 fn a_thread_that_blocks_for_input_works_while_it_runs() {
     let mut seen = server(SocketKind::Udp, "recvfrom", Some("udp 10.0.0.1:9"), 0.01);
@@ -99,7 +100,7 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
     assert!(!finding.sentence.contains("works or polls"), "{}", finding.sentence);
 }
 
-/// A receiver that lost packets and is asleep 0.2 of its time, in this call.
+/// A receiver that lost packets and is asleep for 0.2 of its time, in this call.
 fn lossy_receiver(on: &str, object: &str) -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.6), (Kernel, 0.2), (Asleep, 0.2)]);
     let object = Some(object.to_owned());
@@ -117,14 +118,15 @@ fn lossy_receiver(on: &str, object: &str) -> Observation {
 fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     let waits = explain(&lossy_receiver("recvfrom", "udp 10.0.0.1:53"));
     assert_eq!(waits[0].cause, SocketBuffer, "{}", waits[0].sentence);
-    // One that takes many packets after each sleep has time for more, one that sleeps for each has
-    // not.
+    // A thread that takes many packets after each sleep has time for more; a thread that sleeps for
+    // each packet does not.
     let mut timed = lossy_receiver("clock_nanosleep", "timer");
     timed.threads[0].voluntary_switches = 400;
     assert_eq!(explain(&timed)[0].cause, SocketBuffer);
     timed.threads[0].voluntary_switches = 400_000;
     assert!(explain(&timed).iter().all(|finding| finding.cause != SocketBuffer));
-    // One that waits for another thread empties no buffer meanwhile, however large.
+    // A thread that waits for another thread does not empty its buffer meanwhile, however large the
+    // buffer is.
     let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);
 }

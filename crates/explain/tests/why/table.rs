@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of rules: complete, and consistent with itself.
+//! The rule table is complete and consistent.
 
 use linerate_explain::why::rules::{Bound, Condition, Rule, rules};
 use linerate_explain::why::unknown_names;
@@ -44,10 +44,10 @@ fn no_two_causes_explain_each_other() {
     }
 }
 
-/// The page of the causes.
+/// The documentation page of the causes.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands/why.md");
 
-/// Where its table of rules begins and ends.
+/// Where the page's table of rules begins and ends.
 const MARKS: (&str, &str) = ("<!-- rules -->\n", "<!-- end -->");
 
 fn threshold(condition: &Condition) -> String {
@@ -77,7 +77,7 @@ fn row(rule: &Rule) -> String {
     format!("| `{}` | {evidence} | {explained} | {} |\n", rule.cause.name(), rule.fix)
 }
 
-/// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
+/// After an intended change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
 #[test]
 fn the_page_lists_every_rule_with_its_thresholds() {
     let head = "\n| finding | conditions: value and threshold (reason for the threshold) \

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the success rates of the detector stated in docs/results/memory-corpus.md.
+//! Checks the detector's success rates stated in docs/results/memory-corpus.md.
 //!
-//! Draws the first machines of the page, [`SMALL`] of each kind, or in a full run all [`FULL`]. For
-//! each kind and overall, each quantity must reach its stated rate, except for a shortfall with a
-//! probability of [`MISS`] by chance. Curves without noise must not give worse answers than the
-//! same machines with noise.
+//! Draws the first machines used for the page, [`SMALL`] of each kind, or in a full run all
+//! [`FULL`]. For each kind and overall, each quantity must reach its stated rate, except for a
+//! shortfall that occurs by chance with probability [`MISS`]. Curves without noise must not give
+//! worse answers than the same machines with noise.
 //!
-//! The run also judges a deliberately degraded detector: by 5 points in a full run, in a small one
-//! by the amount detectable in its few machines with probability [`POWER`]. The gate must fail it.
+//! The run also judges a deliberately degraded detector: by 5 points in a full run, and in a small
+//! run by the amount that its few machines can detect with probability [`POWER`]. This detector
+//! must fail the gate.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
@@ -18,21 +19,21 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Machines of each kind: as on the page, and enough to detect an overall drop of [`POINTS`] nine
-/// times in ten, whatever the share; and those of a small run.
+/// Number of machines of each kind: in a full run, the number on the page, which is enough to
+/// detect an overall drop of [`POINTS`] nine times in ten, whatever the share; and in a small run.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
 /// The drop that a full run must detect.
 pub(crate) const POINTS: f64 = 0.05;
 
-/// Probability with which a small run detects the drop that it tries.
+/// Probability with which a small run detects the drop that it tests.
 const POWER: f64 = 0.99;
 
 /// Source of the limits.
 const SOURCE: &str = "docs/results/memory-corpus.md";
 
-/// A method of generating curves, and its title on the page.
+/// A way of generating curves, and its title on the page.
 pub(crate) struct Kind {
     name: &'static str,
     title: &'static str,
@@ -40,8 +41,8 @@ pub(crate) struct Kind {
     noise: fn() -> Noise,
 }
 
-/// A kind without noise comes directly before the one with the same machines and the noise of an
-/// idle virtual machine.
+/// A kind without noise comes directly before the kind that has the same machines with the noise of
+/// an idle virtual machine.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
     Kind {
@@ -68,11 +69,11 @@ pub(crate) const KINDS: [Kind; 5] = [
 type Shares = [Share; Quantity::EACH.len()];
 type Losses = [Loss; Quantity::EACH.len()];
 
-/// Drop of the degraded detector.
+/// Drop in the degraded detector's success rate.
 struct Loss {
-    /// Share of all machines, 0 to 1.
+    /// As a share of all machines, 0 to 1.
     points: f64,
-    /// Share of the machines that the detector gets right.
+    /// As a share of the machines that the detector gets right.
     of_right: f64,
 }
 
@@ -120,12 +121,12 @@ pub(crate) fn stated(kind: &Kind, quantity: Quantity) -> Share {
     share.unwrap_or_else(|| panic!("the page has no {quantity:?} under `{}`", kind.title))
 }
 
-/// Sum of all kinds.
+/// Sum over all kinds.
 fn together(kinds: &[Shares]) -> Shares {
     std::array::from_fn(|place| kinds.iter().fold(Share::default(), |sum, kind| sum + kind[place]))
 }
 
-/// Drop of each quantity in the degraded detector.
+/// Drop in each quantity for the degraded detector.
 fn losses(stated: &Shares, machines: usize) -> Losses {
     stated.map(|stated| {
         let trials = (machines * KINDS.len()) as u64;
@@ -137,7 +138,7 @@ fn losses(stated: &Shares, machines: usize) -> Losses {
     })
 }
 
-/// Draws and judges the machines of a kind, on all CPUs.
+/// Draws and judges the machines of one kind, on all CPUs.
 fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     let is_wanted = |seed: &u64| !kind.is_huge || has_huge_pages(&Machine::random(*seed));
     let seeds: Vec<u64> = (HELD_OUT..).filter(is_wanted).take(machines).collect();
@@ -162,7 +163,7 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
 }
 
 /// Correct answers of a degraded detector: it replaces right answers by wrong ones with probability
-/// `loss`, drawn by the seed.
+/// `loss`, seeded by the machine.
 fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Share {
     let quantity = Quantity::EACH[place];
     let right = quantity.of(verdict);

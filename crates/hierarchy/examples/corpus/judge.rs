@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines, the detector's output for them, and whether it is correct.
+//! Synthetic machines, the detector's output for them, and whether that output is correct.
 //!
 //! Criteria:
 //!
-//! - the **count**: the right number of levels, and no false report of levels too close. For
+//! - the **count**: the right number of levels, and no false report that levels are too close. For
 //!   neighbours closer than the resolution, a report that says so, with or without a separate level
 //!   for each;
-//! - a **size** within 10 %, that of a pair too close left out;
+//! - a **size** within 10 %, except for pairs that are too close;
 //! - a **latency** within 1 %. The TLB misses once per page in large chains, so the latency may be
 //!   anywhere between that of a load with a TLB hit and that of the level's largest chain. If noise
 //!   affected all passes over all sizes of a level, the latency cannot be determined and is not
 //!   scored;
-//! - an **interval** that holds the true value;
-//! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not
-//!   scored.
+//! - an **interval** that contains the true value;
+//! - for anything that **moved** from pass to pass, a report that says so. Sizes and latencies are
+//!   not scored.
 
 use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::steps::{
@@ -21,13 +21,13 @@ use linerate_hierarchy::steps::{
 };
 use linerate_record::stats::Estimate;
 
-/// Passes of a curve, as in a default run.
+/// Number of passes over a curve, as in a default run.
 const PASSES: usize = 5;
 const PER_OCTAVE: f64 = 4.0;
 const LEAST_BYTES: f64 = 4096.0;
 const GRANULE_BYTES: u64 = 4096;
 
-/// Source of a machine's load times.
+/// How a machine's load times are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Analytic, from probabilities.
@@ -36,16 +36,16 @@ pub(crate) enum Way {
     Trace(u64),
 }
 
-/// Error of the size of a cache.
+/// Error in the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeError {
     /// Relative.
     pub(crate) off: f64,
-    /// Number of colours over which its pages are randomly spread; 1 without randomness.
+    /// Number of colours over which the cache's pages are randomly spread; 1 without randomness.
     pub(crate) colours: u64,
 }
 
-/// Scores for one machine.
+/// Scores for a single machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) seed: u64,
@@ -57,9 +57,9 @@ pub(crate) struct Verdict {
     pub(crate) size_errors: Vec<SizeError>,
     /// Relative errors of the scored latencies.
     pub(crate) latency_errors: Vec<f64>,
-    /// Latencies hidden by noise.
+    /// Number of latencies hidden by noise.
     pub(crate) hidden: u32,
-    /// Intervals that contain the true value, and their total number.
+    /// Number of intervals that contain the true value, and total number of intervals.
     pub(crate) covered: (u32, u32),
     /// Whether a move was reported; `None` if nothing moved.
     pub(crate) is_move_reported: Option<bool>,
@@ -85,7 +85,7 @@ impl Verdict {
         self.is_count_right && self.is_size_right() && self.is_latency_right() && is_move_right
     }
 
-    /// Machine, truth, and detected levels, in a few lines.
+    /// The machine, the truth, and the detected levels, in a few lines.
     pub(crate) fn print(&self) -> String {
         let size = |bytes: f64| format!("{:.0}K", bytes / 1024.0);
         let kind = |cache: &linerate_caches::Cache| {
@@ -133,7 +133,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Draws a machine and measures it like a default run.
+    /// Draws a machine and measures it as in a default run.
     pub(crate) fn new(seed: u64, way: Way, noise: &Noise) -> Self {
         let (machine, max_bytes) = match way {
             Way::Analytic => {
@@ -153,7 +153,7 @@ impl Case {
         Self { seed, truth: machine.truth(max_bytes), machine, points, found }
     }
 
-    /// Judges an answer: the detector's, or another.
+    /// Judges an answer: the detector's or another one.
     pub(crate) fn judge(&self, found: &FoundLevels) -> Verdict {
         let mut verdict = Verdict {
             seed: self.seed,
@@ -178,7 +178,7 @@ pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
     case.judge(&case.found)
 }
 
-/// A grid of sizes and, after each of the first two passes, the sizes requested by the detector.
+/// A grid of sizes plus, after each of the first two passes, the sizes requested by the detector.
 fn measure(machine: &Machine, way: Way, max_bytes: u64, noise: &Noise, seed: u64) -> Vec<Point> {
     let times = |sizes: &[u64]| match way {
         Way::Analytic => analytic(machine, sizes, PASSES as u32, noise, seed),
@@ -227,7 +227,7 @@ fn is_count_right(truth: &Truth, found: &FoundLevels) -> bool {
     is_told_right && (least..=most).contains(&found.levels.len())
 }
 
-/// Whether the last cache moved, and the detector reports that instead of naming it.
+/// Whether the last-level cache moved, and the detector reports this instead of naming the level.
 fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     truth.levels.iter().any(|level| {
         let bytes = level.size_bytes.unwrap_or(0) as f64;
@@ -241,8 +241,8 @@ fn is_move_reported(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     truth.levels.iter().any(|level| level.moved).then_some(is_told)
 }
 
-/// Compares levels in order if their number is right; otherwise each with the closest in latency,
-/// since errors after a wrong count are meaningless.
+/// Compares levels in order if their number is right; otherwise compares each level with the one
+/// closest in latency, since errors after a wrong count are meaningless.
 fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     if verdict.found.levels.len() != verdict.truth.levels.len() {
         return;
@@ -271,7 +271,8 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Page colours of a cache: contiguous ranges that cover all its sets once, if placement is random.
+/// Page colours of a cache: the contiguous ranges that cover all of its sets once, if placement is
+/// random.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {
@@ -290,7 +291,7 @@ impl Verdict {
     }
 }
 
-/// Whether some pass over some size of a plateau was undisturbed.
+/// Whether at least one pass over at least one size of a plateau was undisturbed.
 fn is_visible(points: &[Point], (low, high): (f64, f64)) -> bool {
     points.iter().any(|point| {
         let mut passes = point.passes.iter().zip(&point.quiet);

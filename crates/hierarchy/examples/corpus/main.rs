@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the level detector over synthetic machines, and prints where and how often it is wrong.
+//! Runs the level detector on synthetic machines, and prints where and how often it is wrong.
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]
@@ -7,10 +7,10 @@
 //! cargo run --release -p linerate-hierarchy --example corpus -- --accuracy [--full]
 //! ```
 //!
-//! The detector is tuned on seeds from 0 on. Those of `--held-out`, from [`HELD_OUT`] on, are for
-//! the final figures only. With `--huge` the N machines are those
-//! of these seeds whose pages are huge. `--brief` leaves out the lists of what went wrong.
-//! With `--accuracy` the published figures are checked ([`accuracy`]), for `cargo xtask accuracy`.
+//! The detector is tuned on seeds from 0 on. The seeds of `--held-out`, from [`HELD_OUT`] on, are
+//! for the final figures only. With `--huge`, the N machines are those from these seeds that have
+//! huge pages. `--brief` leaves out the lists of errors. `--accuracy` checks the published figures
+//! ([`accuracy`]), for `cargo xtask accuracy`.
 
 mod accuracy;
 mod judge;
@@ -28,7 +28,7 @@ use std::time::Instant;
 /// The first held-out seed.
 const HELD_OUT: u64 = 1_000_000_000;
 
-/// Size limit of machines simulated load by load: 32 MiB of chain, 500,000 lines.
+/// Size limit for machines that are simulated load by load: 32 MiB of chain, 500,000 lines.
 const TRACE_REACH_BYTES: u64 = 8 << 20;
 
 struct Options {
@@ -100,7 +100,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-/// The first N of the requested ones.
+/// The first N of the requested seeds.
 fn seeds(options: &Options, count: u64) -> Vec<u64> {
     let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
     (options.first..).filter(is_wanted).take(count as usize).collect()
@@ -110,7 +110,7 @@ fn has_huge_pages(machine: &Machine) -> bool {
     machine.contiguous_bytes >= 2 << 20
 }
 
-/// Judges on all CPUs; results in the order of the seeds.
+/// Judges on all CPUs; the results are in the order of the seeds.
 fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
@@ -129,7 +129,7 @@ fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
 
 type IsInGroup = fn(&&Verdict) -> bool;
 
-/// The machines with errors.
+/// The machines for which the detector was wrong.
 fn wrong(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let groups: [(&str, IsInGroup); 4] = [
@@ -148,7 +148,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// Number of correct results by category.
+/// Number of correct results in each category.
 fn figures(verdicts: &[Verdict], way: Way) -> String {
     let all = verdicts.len().max(1) as f64;
     let share = |is_right: &dyn Fn(&&Verdict) -> bool| {
@@ -186,7 +186,8 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     )
 }
 
-/// Split by page colours: a few colours fill so unevenly that passes carry little information.
+/// Results split by page colours: a few colours fill so unevenly that passes carry little
+/// information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
     let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {
@@ -198,7 +199,7 @@ fn by_colours(verdicts: &[Verdict]) -> String {
     groups.map(group).join(", ")
 }
 
-/// Results for machines where `linerate memory` gets huge pages.
+/// Results for machines on which `linerate memory` gets huge pages.
 fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();

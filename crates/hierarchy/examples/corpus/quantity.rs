@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scored quantities, their values on the result page, and degraded answers.
+//! Scored quantities, their values on the results page, and degraded answers.
 
 use crate::judge::Verdict;
 use linerate_hierarchy::steps::FoundLevels;
 use linerate_record::stats::Estimate;
 
-/// Values on the page, and their location.
+/// Published values, and where they are on the page.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
 /// A scored quantity.
@@ -53,7 +53,7 @@ impl Quantity {
         }
     }
 
-    /// Text before its figure on the page.
+    /// Text that precedes the quantity's figure on the page.
     fn label(self) -> &'static str {
         match self {
             Self::Count => "count right ",
@@ -64,7 +64,7 @@ impl Quantity {
         }
     }
 
-    /// The machine's hits: one trial, or one for each of its intervals.
+    /// The machine's hits: of a single trial, or of one trial per interval.
     pub(crate) fn of(self, verdict: &Verdict) -> Share {
         let one = |is_right: bool| Share { hits: is_right.into(), trials: 1 };
         match self {
@@ -79,7 +79,7 @@ impl Quantity {
         }
     }
 
-    /// Its value on the page under this title.
+    /// The quantity's value on the page, under this title.
     pub(crate) fn published(self, page: &str, title: &str) -> Option<Share> {
         let (_, section) = page.split_once(&format!("## {title}\n"))?;
         let section = section.split("\n## ").next()?;
@@ -94,7 +94,7 @@ impl Quantity {
         Some(Share { hits, trials })
     }
 
-    /// An answer that is wrong in this quantity.
+    /// An answer that is wrong for this quantity.
     pub(crate) fn spoil(self, found: &FoundLevels) -> FoundLevels {
         let mut found = found.clone();
         let scaled = |of: Estimate, by: f64| Estimate {
@@ -127,7 +127,7 @@ impl Quantity {
     }
 }
 
-/// The number at the start of a text.
+/// The number at the beginning of a text.
 fn number(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

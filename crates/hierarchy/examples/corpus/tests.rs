@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the judge and of the limits. The accuracy suite measures how often the detector is
-//! right.
+//! Tests of the judge and the limits. The accuracy suite measures how often the detector is right.
 
 use crate::accuracy::{FULL, KINDS, POINTS, stated};
 use crate::judge::{Case, Way};
@@ -62,7 +61,7 @@ fn the_figures_of_a_page_are_read() {
     );
 }
 
-/// The page's figure minus 5 points fails nine times in ten, whatever the machines.
+/// The page's figure minus 5 points fails nine times in ten, whichever machines are drawn.
 #[test]
 fn a_full_run_has_machines_enough_to_notice_five_points() {
     for quantity in Quantity::EACH {

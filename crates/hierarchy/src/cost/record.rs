@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Load costs in the form of a record.
+//! Load costs in the form used by a record.
 
 use super::{Basis, Inputs};
 use crate::levels::{Levels, cycles, samples};
@@ -8,23 +8,23 @@ use linerate_record::memory::{Cost, Curve};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Inputs of the costs, in addition to the levels and the curves.
+/// Inputs for the costs, in addition to the levels and the curves.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
-    /// Outstanding loads per level; `None` if unknown.
+    /// Outstanding loads for each level; `None` if unknown.
     pub outstanding: &'a [Option<Estimate>],
     /// The TLB levels.
     pub tlb: &'a [tlb::Level],
     /// Page size from the TLB's point of view, in bytes.
     pub page_bytes: u64,
-    /// Bytes of a cache line.
+    /// Cache line size in bytes.
     pub line_bytes: u64,
-    /// Seed of the resampling.
+    /// Seed for resampling.
     pub seed: u64,
 }
 
-/// The table, from the page-local and the random curve, the first two of `curves`; empty without
-/// them.
+/// The table of costs, from the page-local and the random curve, which are the first two of
+/// `curves`; empty if they are missing.
 pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Vec<Cost> {
     let [local, random, ..] = curves else {
         return Vec::new();
@@ -47,7 +47,7 @@ pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Ve
 fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
     let method = match cost.basis {
         Basis::Measured => "pointer chases of this pattern",
-        Basis::Added => "latency of the level plus the cost of the TLB miss",
+        Basis::Added => "level latency plus the cost of the TLB miss",
     };
     let overlapped = match cost.overlapped {
         Some(time) => {
@@ -59,7 +59,7 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
         }
     };
     let ghz = levels.ghz.get(cost.level).copied().flatten();
-    let unknown = "the interval would be wider than the value, or contradict another cost";
+    let unknown = "its interval would be wider than its value, or contradict another cost";
     let absent = |unit| Figure::absent(unit, Tier::Sw, method, unknown);
     Cost {
         level: levels.levels.get(cost.level).map_or_else(String::new, |level| level.name.clone()),

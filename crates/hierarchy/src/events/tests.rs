@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document's implausible table, and plausible synthetic ones.
+//! The document's implausible table, and plausible synthetic tables.
 
 use super::*;
 use proptest::prelude::*;
 
 const DOCUMENT: [&str; 4] = ["l1d_accesses", "l1d_misses", "micro_tlb_misses", "main_tlb_misses"];
 
-/// Size in KiB, seconds, and the counts of [`DOCUMENT`]: the two tables of the document on the
-/// memory hierarchy of the BCM2835, each row 1024 x 128 Ki loads.
+/// Size in KiB, seconds, and the counts of the [`DOCUMENT`] events: the two tables from the
+/// document on the BCM2835's memory hierarchy; each row is 1024 x 128 Ki loads.
 const TABLE: [(u64, f64, [u32; 4]); 10] = [
     (4096, 25.76, [24_696_257, 5_107_400, 1_049_399, 258_783]),
     (2048, 25.74, [24_927_252, 5_119_529, 1_051_719, 259_531]),
@@ -70,7 +70,7 @@ fn misses_of_the_documents_table_are_refused_beyond_the_cache_by_themselves() {
     assert!(largest.iter().all(|judgement| judgement.plausible == Some(false)), "{largest:?}");
 }
 
-/// Counts of a machine with caches of 32 KiB and 1 MiB and a TLB of 64 to 2048 pages.
+/// Counts for a machine with 32 KiB and 1 MiB caches and a TLB of 64 to 2048 pages.
 fn true_table() -> (Vec<Row>, Known) {
     let sizes: [(u64, f64, [f64; 7]); 4] = [
         (16 << 10, 4.0, [4.0, 1.13, 1.0, 0.001, 0.0001, 0.0, 0.0]),
@@ -114,7 +114,7 @@ fn a_table_that_can_be_true_is_not_doubted() {
 #[test]
 fn one_wrong_count_is_doubted_and_no_other() {
     let (rows, known) = true_table();
-    // By row and event: a tenth of it, or ten times as much, is more than the bounds allow.
+    // (row, event, factor): a tenth of the count, or ten times the count, is outside the bounds.
     let cases = [
         (0, 0, 0.1),
         (0, 1, 0.1),

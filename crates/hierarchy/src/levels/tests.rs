@@ -64,7 +64,8 @@ fn what_does_not_reach_memory_is_not_called_so() {
     assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
 }
 
-/// Half of the sizes ran at a slow clock: the same cycles, but more ns. One size is on a climb.
+/// Half of the sizes ran at a slow clock: the same number of cycles, but more ns. One size is on a
+/// climb.
 #[test]
 fn cycles_do_not_depend_on_a_clock_that_moves() {
     let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];
@@ -74,7 +75,7 @@ fn cycles_do_not_depend_on_a_clock_that_moves() {
     let level = |ns| steps::Level { size: None, latency: estimate(ns), settled: true };
     let cycles = clock(&curve, &[0.0, f64::INFINITY], &level(1.0)).unwrap();
     assert!((cycles - 4.0).abs() < 1e-9, "{cycles}");
-    // No size is on the plateau: the clock of most of them.
+    // No size is on the plateau, so the result is the clock of most sizes.
     let clock = clock(&curve, &[0.0, f64::INFINITY], &level(9.0)).unwrap();
     assert!((clock - 4.0).abs() < 1e-9, "{clock}");
 }

@@ -30,7 +30,7 @@ fn loss_of_a_watch_by_hand() {
     let gaps = [(1e6, 2000.0), (5e6, 30_000.0), (9e6, 150.0), (9.5e6, 1e9)];
     let gaps = gaps.map(|(at_ns, ns)| Gap { at_ns, ns });
     let loss = loss(&gaps, 0.01, 0.95, 1).unwrap();
-    // The last gap ends with the watch, after 0.5 ms.
+    // The last gap is cut off at the end of the observation, after 0.5 ms.
     assert!((loss.share.value - 532_150.0 / 1e7).abs() < 1e-9, "{loss:?}");
     assert_eq!(loss.per_second.value, 400.0);
     assert_eq!(loss.longest_ns, 5e5);
@@ -47,7 +47,7 @@ fn loss_of_a_watch_by_hand() {
 fn a_watch_without_gaps_lost_nothing_and_bounds_their_rate() {
     let loss = loss(&[], 0.5, 0.95, 1).unwrap();
     assert_eq!((loss.share.value, loss.longest_ns, loss.bins.len()), (0.0, 0.0, 0));
-    // 3.69 expected ones leave none with a probability of 2.5 %.
+    // With 3.69 gaps expected, there are none with a probability of 2.5 %.
     assert!((loss.per_second.high - 3.689 / 0.5).abs() < 0.01, "{loss:?}");
     assert_eq!(loss.per_second.low, 0.0);
 }
@@ -76,7 +76,7 @@ fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
 
 #[test]
 fn intervals_hold_the_truth() {
-    // The share that three gaps, or none, leave behind is bounded no better than that.
+    // The share lost in three gaps, or in none, cannot be bounded better than that.
     for (rate, mean_ns, least) in
         [(250.0, 3000.0, 88.0), (1000.0, 200_000.0, 88.0), (6.0, 2e6, 80.0)]
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Views of synthetic machines, judged.
+//! Verdicts on synthetic machines.
 
 use super::*;
 use linerate_record::stats::Estimate;
@@ -56,14 +56,14 @@ fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
     assert_eq!(verdicts(&stated, &[32 * KIB, MIB, 32 * MIB]), [Agrees; 3]);
     assert_eq!(verdicts(&stated, &[35 * KIB, 930 * KIB, 8 * MIB]), [Agrees, Agrees, Smaller]);
     assert_eq!(verdicts(&stated, &[64 * KIB, MIB, 32 * MIB]), [Larger, Agrees, Agrees]);
-    // A victim cache: 512 KiB and 1 MiB behind it hold 1.5 MiB.
+    // A victim cache: 512 KiB and the 1 MiB behind it hold 1.5 MiB together.
     assert_eq!(
         verdicts(&[32 * KIB, 512 * KIB, MIB], &[32 * KIB, 512 * KIB, 1536 * KIB]),
         [Agrees; 3]
     );
 }
 
-/// The third level was missed, and an intermediate step was taken for the second.
+/// The third level was missed, and an intermediate step was mistaken for the second.
 #[test]
 fn no_verdict_at_twice_the_stated_size() {
     use OsVerdict::{Agrees, CannotTell, Larger, Unseen};
@@ -71,7 +71,7 @@ fn no_verdict_at_twice_the_stated_size() {
     let found = [48 * KIB, 2990 * KIB];
     assert_eq!(verdicts(&stated, &found), [Agrees, CannotTell, Unseen]);
     assert_eq!(verdicts(&stated, &[48 * KIB, 2 * MIB, 32 * MIB])[1], Larger);
-    // A victim cache of 1 MiB behind one of 2 MiB holds 3 MiB, as is its nature.
+    // A victim cache of 1 MiB behind a 2 MiB cache extends it to 3 MiB, as victim caches do.
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
@@ -91,7 +91,7 @@ fn an_unresolved_size_gets_no_verdict() {
             cause: cause.to_owned(),
             sentence: "it is so".to_owned(),
         };
-        // The one before shares less with it.
+        // The preceding range overlaps the interval less.
         let before = part(512 * KIB, 1010 * KIB, "too_noisy");
         let unresolved = match from_bytes {
             MIB => vec![before, part(from_bytes, to_bytes, "moved")],
@@ -130,7 +130,7 @@ fn agreement_says_how_far_it_goes() {
 
 #[test]
 fn no_two_entries_have_one_name() {
-    // A third one between, so that the last level is the fourth found.
+    // A third level is found in between, so the last level is the fourth one found.
     let found = views(&[32 * KIB, MIB, 32 * MIB], &[32 * KIB, MIB, 6 * MIB, 32 * MIB]);
     let names: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
     assert_eq!(names, ["L1", "L2", "level of 6 MiB", "L3"]);
@@ -140,7 +140,7 @@ fn no_two_entries_have_one_name() {
 #[test]
 fn reports_levels_without_a_counterpart() {
     use OsVerdict::{Agrees, NotStated, Unseen};
-    // The second level is missing among those found, and the third is not mistaken for it.
+    // The second level was not found, and the third is not mistaken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
     let named = |name: &str, verdict| (name.to_owned(), verdict);
     assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// `passes` windows per point of a core with `truth` outstanding loads, 1 % noise and one window in
-/// seven disturbed.
+/// `passes` windows per point for a core with `truth` outstanding loads, 1 % noise, and one window
+/// in seven disturbed.
 fn points(latency: f64, truth: f64, passes: usize, random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (latency / f64::from(chains)).max(latency / truth);
@@ -70,8 +70,8 @@ fn one_number_of_chains_is_inconclusive() {
     assert_eq!(overlap(&[point(1, &[f64::NAN]), point(4, &[3.0])], 0.95, 0), None);
 }
 
-/// 98 ns alone, 10 outstanding; one window in ten of a single chain finds its lines closer, at 22
-/// ns, and neighbours slow down the others by up to half.
+/// 98 ns with one chain, 10 outstanding; one single-chain window in ten finds its lines closer, at
+/// 22 ns, and neighbours slow down the others by up to half.
 fn busy(random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (98.0 / f64::from(chains)).max(9.8);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks, chains and distributions with known truth; the document's two histograms.
+//! Clocks, chains and distributions whose true values are known; the document's two histograms.
 
 use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences of reads on average `between` units apart, of a clock with steps of `step`, rounded
-/// down to units.
+/// Differences between reads that are `between` units apart on average, of a clock with steps of
+/// `step`, rounded down to units.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -45,8 +45,8 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// Readings of a clock with steps of `step` for chains of `load` ns each, plus `bias`; occasionally
-/// interrupted.
+/// Readings of a clock with steps of `step` for chains of loads of `load` ns each, plus `bias`;
+/// occasionally interrupted.
 struct Timed {
     step: f64,
     bias: f64,

@@ -3,29 +3,29 @@
 //!
 //! A load costs the time of the first level, and for each cache miss the time to the next level:
 //! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the loads
-//! arriving at cache `k` that it misses ([`Shape`](super::shape::Shape)). Given the positions and
-//! shapes of the climbs, times enter linearly; they are solved for, not searched.
+//! arriving at cache `k` that miss there ([`Shape`](super::shape::Shape)). Given the positions and
+//! shapes of the climbs, the model is linear in the times; they are solved for, not searched for.
 
 use super::points::Points;
 use super::shape::shapes;
 
-/// A cache, as moved by the search.
+/// A cache, as positioned by the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     /// The logarithm of its capacity.
     pub(crate) at: f64,
     /// Index into [`shapes`].
     pub(crate) shape: usize,
-    /// Whether it is a victim cache of the previous one: then its own capacity is added to that
-    /// one's.
+    /// Whether it is a victim cache of the previous cache: then its own capacity is added to that
+    /// of the previous cache.
     pub(crate) victim: bool,
-    /// Variance of the share of misses with randomly filled sets: the variance at one half of them,
+    /// Variance of the miss ratio with randomly filled sets: the variance at a ratio of one half,
     /// in one pass, is a quarter of this; about 1 over the number of page colours.
     pub(crate) chance: f64,
 }
 
 impl Step {
-    /// Size at which half of the arriving loads miss.
+    /// Logarithm of the size at which half of the arriving loads miss.
     pub(crate) fn half(&self) -> f64 {
         self.at + shapes()[self.shape].half
     }
@@ -54,8 +54,8 @@ impl Fit {
 }
 
 /// Cauchy loss of a residual in standard deviations: quadratic while small, logarithmic when large,
-/// since disturbances can be of any size. Times are rarely too short, hence negative residuals
-/// weigh more.
+/// since disturbances can be of any size. Times are rarely too short, so negative residuals weigh
+/// more.
 pub(crate) fn loss(residual: f64) -> f64 {
     let scale = patience(residual);
     scale * scale * (1.0 + (residual / scale).powi(2)).ln()
@@ -75,9 +75,10 @@ pub(crate) const MOST: usize = 5;
 /// Buffers for fitting, so that a thousand fits allocate once.
 pub(crate) struct Bench<'a> {
     pub(crate) points: &'a Points,
-    /// Concatenated columns: misses of all caches up to this one, at each size.
+    /// Concatenated columns, one per cache: the share of loads that miss all caches up to it, at
+    /// each size.
     columns: Vec<f64>,
-    /// Weight of each time: 1 over its variance, reduced if it seems disturbed.
+    /// Weight of each time: 1 over its variance, reduced if the time seems disturbed.
     weights: Vec<f64>,
     /// Variance of each time.
     variance: Vec<f64>,
@@ -127,7 +128,7 @@ impl<'a> Bench<'a> {
         (self.points.time[i] - self.predicted(i, steps)) / self.variance[i].sqrt()
     }
 
-    /// Computes the columns of these steps, from the `first` changed one on.
+    /// Computes the columns of these steps, from the `first` changed step on.
     pub(crate) fn place(&mut self, steps: &[Step], first: usize) {
         let n = self.points.len();
         for (k, step) in steps.iter().enumerate().skip(first) {
@@ -147,7 +148,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Time of size `i` predicted by the solved times.
+    /// Time at size `i` as predicted from the solved times.
     pub(crate) fn predicted(&self, i: usize, steps: usize) -> f64 {
         let n = self.points.len();
         (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
@@ -160,13 +161,13 @@ impl<'a> Bench<'a> {
         let arriving = self.columns[level * n + i];
         let missed = if level < steps { self.columns[(level + 1) * n + i] } else { 0.0 };
         let own = (arriving - missed) * time / self.predicted(i, steps).max(1e-300);
-        // Loads served before are not part of the plateau, however little time they take.
+        // Loads served by nearer levels are not part of the plateau, however little time they take.
         (1.0 - own).max(1.0 - arriving)
     }
 
     /// Solves for the times of placed steps and returns the residual. Larger variances are
-    /// penalized: including logarithms makes differences of residuals twice the log likelihood
-    /// ratio.
+    /// penalized: with their logarithms included, differences between residuals are twice the log
+    /// likelihood ratio.
     pub(crate) fn judge(&mut self, steps: &[Step]) -> f64 {
         self.trust_all();
         self.solve(steps.len());
@@ -185,7 +186,7 @@ impl<'a> Bench<'a> {
         let mut active = [true; MOST + 1];
         loop {
             self.times = self.least_squares(steps, &active);
-            // A cache makes nothing faster.
+            // A further level makes no load faster.
             let negative = (1..=steps).filter(|&k| active[k] && self.times[k] < 0.0);
             let Some(worst) = negative.min_by(|a, b| self.times[*a].total_cmp(&self.times[*b]))
             else {
@@ -195,8 +196,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Weighted least squares by the normal equations, solved by elimination. Columns are within 0
-    /// to 1 and few, so that doubles are sufficient; a nearly dependent one gets 0.
+    /// Weighted least squares by the normal equations, solved by elimination. Columns are few and
+    /// within 0 to 1, so doubles are sufficient; a nearly dependent column gets 0.
     fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
         let n = self.points.len();
         let mut rows = [[0.0; MOST + 2]; MOST + 1];
@@ -205,7 +206,7 @@ impl<'a> Bench<'a> {
             let weighted: Vec<f64> =
                 column(j).iter().zip(&self.weights).map(|(a, weight)| a * weight).collect();
             let product = |b: &[f64]| weighted.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            // Symmetric: elimination reads the upper triangle alone.
+            // Symmetric: elimination reads only the upper triangle.
             for (k, cell) in row.iter_mut().enumerate().take(steps + 1).skip(j) {
                 *cell = product(column(k));
             }

@@ -7,7 +7,8 @@ use super::{FoundLevels, Sample};
 /// be shorter than a page.
 const EDGE: [f64; 10] = [0.84, 0.9, 0.94, 0.97, 1.0, 1.03, 1.06, 1.1, 1.16, 1.25];
 
-/// Range of sizes around ramps: they begin early and have tails.
+/// Candidate positions around a ramp, as multiples of its estimated size: ramps begin early and
+/// have tails.
 const RAMP: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.12, 1.25, 1.45, 1.8];
 
 /// Relative distance below which another size near an edge adds nothing.

@@ -2,15 +2,16 @@
 //! Latencies of the levels, and whether they were stable.
 //!
 //! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau: the
-//! sizes too large for the caches before and small enough for this one.
+//! sizes too large for the nearer caches and small enough for this one.
 
 use super::model::{Bench, Fit};
 use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Maximum share of a size's time from other levels for it to count as on the plateau, and maximum
-/// random variation; the next larger share applies if there are fewer than [`ENOUGH`] such sizes.
+/// Maximum share of the time at a size that other levels may contribute, and maximum random
+/// variation, for the size to count as on the plateau; the next larger share applies if there are
+/// fewer than [`ENOUGH`] such sizes.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 
 /// Minimum number of sizes on a plateau.
@@ -21,14 +22,14 @@ const MOVED: f64 = 0.08;
 /// ... if it also exceeds the spread within a pass by this factor.
 const BEYOND_SPREAD: f64 = 4.0;
 
-/// A quarter of the times of a plateau must be within this ratio of the shortest; otherwise the
+/// A quarter of the times on a plateau must be within this ratio of the shortest; otherwise the
 /// shortest may belong to another level that occasionally had more room.
 const AGREE: f64 = 1.25;
 
 /// Minimum relative uncertainty of a time.
 const CLAIMED: f64 = 0.003;
 
-/// The interval extends to this quantile: rarely is everything disturbed.
+/// The interval extends to this quantile of the times: rarely are all of them disturbed.
 const USUAL: f64 = 0.25;
 
 /// Relative error of a time derived from ramps alone.
@@ -37,9 +38,10 @@ const UNSEEN: f64 = 0.05;
 /// Estimate of a level's latency.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
-    /// Whether it was the same in all passes, and at most sizes.
+    /// Whether it was the same in all passes and at most of the sizes.
     pub(crate) settled: bool,
-    /// Range of the sizes behind it in bytes; `None` if no size belongs to this level alone.
+    /// Range of the sizes it is derived from, in bytes; `None` if no size belongs to this level
+    /// alone.
     pub(crate) extent: Option<(u64, u64)>,
 }
 
@@ -66,7 +68,7 @@ pub(crate) fn plateaus(
         let enough = plateaus.iter().find(|sizes| sizes.len() >= ENOUGH);
         let sizes = enough.or(plateaus.last()).cloned().unwrap_or_default();
         let typical = times[level];
-        // Times as they would be without the little that other levels add.
+        // Times without the small contributions of other levels.
         let pure = |i: usize, time: f64| time * typical / bench.predicted(i, fit.steps.len());
         plateau(samples, &sizes, typical, options.confidence, pure)
     };
@@ -99,7 +101,7 @@ fn plateau(
     Plateau { latency, settled: agree && settled(samples, sizes, &pure), extent }
 }
 
-/// Whether the passes agree, compared with how the sizes of a pass do.
+/// Whether the passes agree with one another, compared with how the sizes within a pass do.
 fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64) -> bool {
     let passes = sizes.iter().map(|i| samples[*i].passes.len()).max().unwrap_or(0);
     let (mut middles, mut spreads) = (Vec::new(), Vec::new());
@@ -114,7 +116,7 @@ fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64
     if middles.len() < 2 || sizes.len() < 3 {
         return true;
     }
-    // One pass may be disturbed as a whole: two must differ from the least.
+    // A single pass may be disturbed as a whole, so two must differ from the fastest.
     middles.sort_unstable_by(f64::total_cmp);
     let apart = (middles[middles.len() - 2] / middles[0]).ln();
     let within = median(&spreads).unwrap_or(0.0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reduces the passes of a curve to one time per size, with its uncertainty.
 //!
-//! Neither minimum nor median is suitable: within a ramp passes vary in both directions, since
-//! their pages fall on different colours, and the minimum would shift every ramp to the right;
-//! other disturbances lengthen times, often of more than one pass in five.
+//! Neither the minimum nor the median is suitable: on a ramp, passes vary in both directions, since
+//! their pages have different colours, and the minimum would shift every ramp to the right; other
+//! disturbances lengthen times, often in more than one pass in five.
 
 use super::Sample;
 use linerate_record::stats::{median, quantile};
@@ -12,7 +12,7 @@ use linerate_record::stats::{median, quantile};
 /// once per page.
 const FLOOR: f64 = 0.006;
 
-/// Assumed variation with a single pass.
+/// Relative variation assumed for a single pass.
 const ALONE: f64 = 0.03;
 
 /// A preprocessed curve.
@@ -35,7 +35,7 @@ impl Points {
         self.bytes.len()
     }
 
-    /// Built from samples as [`usable`] makes them.
+    /// Builds the points from samples as returned by [`usable`].
     pub(crate) fn new(samples: &[Sample]) -> Points {
         let mut points = Points::default();
         let mut sd = Vec::with_capacity(samples.len());
@@ -52,9 +52,9 @@ impl Points {
     }
 }
 
-/// The mean of the lower half, including the middle: disturbances lengthen times, and affect a
-/// whole plateau if neighbours use the same cache. A ramp with scatter to both sides is shifted
-/// right by 0.55 of the standard deviation of five passes.
+/// The mean of the lower half of the passes, including the middle one: disturbances lengthen times,
+/// and affect a whole plateau if neighbours use the same cache. With five passes, a ramp that
+/// scatters to both sides is shifted right by 0.55 standard deviations.
 fn middle(passes: &[f64]) -> f64 {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -62,9 +62,9 @@ fn middle(passes: &[f64]) -> f64 {
     half.iter().sum::<f64>() / half.len() as f64
 }
 
-/// The standard deviation of the middle of the passes, from the distance of their quartiles: 1.35
-/// standard deviations of a normal distribution, and by simulation 1.35 / (1 + 1.8 / n) of `n` of
-/// its samples.
+/// The standard deviation of the middle of the passes, from their interquartile range: 1.35
+/// standard deviations for a normal distribution and, by simulation, 1.35 / (1 + 1.8 / n) for `n`
+/// samples from it.
 fn of_middle(passes: &[f64], time: f64) -> f64 {
     let n = passes.len() as f64;
     match (quantile(passes, 0.25), quantile(passes, 0.75)) {
@@ -75,8 +75,8 @@ fn of_middle(passes: &[f64], time: f64) -> f64 {
     }
 }
 
-/// Smoothed over neighbouring sizes: a handful of passes may agree by chance, and a single
-/// disturbed one does not represent the others.
+/// Standard deviations smoothed over neighbouring sizes: a handful of passes may agree by chance,
+/// and a single disturbed one does not represent the others.
 fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];
@@ -85,7 +85,7 @@ fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     (0..sd.len()).map(one).collect()
 }
 
-/// The samples by size without repeats and without invalid times.
+/// The samples by size, with repeated sizes merged and invalid times left out.
 pub(crate) fn usable(curve: &[Sample]) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::with_capacity(curve.len());
     for sample in curve {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Positions and number of the steps of a curve.
+//! Finds the positions and the number of the steps in a curve.
 //!
 //! ```text
 //! fit of 0 steps: a constant
@@ -20,7 +20,7 @@ use super::shape::{Policy, Spread, shapes};
 /// Grid spacing of candidate steps, in the logarithm of the size.
 const GRID: f64 = 0.12;
 
-/// Sets are filled evenly by pages, not by parts of them: a climb is no shorter than a page.
+/// Sets are filled evenly by whole pages, not by parts of pages: a climb is no shorter than a page.
 const PAGE_BYTES: f64 = 4096.0;
 
 /// Climbs further apart than this, in the logarithm of the size, are distinct.
@@ -32,13 +32,14 @@ const FINE: f64 = 0.015;
 /// Caches larger than this have more than 8 ways.
 const FEW_WAYS_END: f64 = 4e6;
 
-/// Variance due to random page placement: deterministic, and 64, 16, 4 page colours.
+/// Variance due to page placement: deterministic placement, and random placement with 64, 16 and 4
+/// page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
 /// Maximum number of full refinements.
 const SWEEPS: usize = 3;
 
-/// The best fits with 0, 1, ... steps, as long as `more` accepts the last two.
+/// Returns the best fits with 0, 1, ... steps, as long as `more` accepts the last two fits.
 pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fit> {
     let mut bench = Bench::new(points);
     let mut fits = vec![settle(&mut bench, Vec::new())];
@@ -98,7 +99,7 @@ fn least(bench: &mut Bench, candidates: Vec<Vec<Step>>) -> Vec<Step> {
     best.map_or(Vec::new(), |fit| fit.steps)
 }
 
-/// Replaces step `k` by two steps: a ramp that is actually two.
+/// Replaces step `k` with two steps, in case its ramp is actually two ramps.
 fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut steps = steps.to_vec();
     steps.insert(k + 1, Step { at: steps[k].at + 0.4, victim: false, ..steps[k] });
@@ -138,7 +139,8 @@ fn settle_pair(bench: &mut Bench, steps: &mut [Step], k: usize) -> f64 {
     loss
 }
 
-/// Inserts one more step at the grid position and with the coarse shape of the least residual.
+/// Inserts one more step, at the grid position and with the coarse shape that give the least
+/// residual.
 fn insert(bench: &mut Bench, steps: &[Step]) -> Vec<Step> {
     let (first, last) = match (bench.points.ln_bytes.first(), bench.points.ln_bytes.last()) {
         (Some(first), Some(last)) => (*first, *last),
@@ -209,8 +211,8 @@ fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// The best shape and position of step `k`: first its kind, then the ways, then whether it is a
-/// victim cache.
+/// Finds the best shape and position of step `k`: first the kind of cache, then its ways, then
+/// whether it is a victim cache.
 fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
     let half = steps[k].half();
     let start = |shape: usize| Step {
@@ -260,7 +262,7 @@ pub(crate) fn best_place(
     bench.place(steps, 0);
     let mut steps = steps.to_vec();
     let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
-    // A climb of which less than half was seen could be of any height.
+    // A climb that was less than half seen could have any height.
     let last = bench.points.ln_bytes.last().copied().unwrap_or(f64::NEG_INFINITY);
     let seen = last - shapes()[start.shape].half;
     let highest = steps.get(k + 1).map_or(seen, |step| (step.at - 0.05).min(seen));
@@ -287,14 +289,14 @@ pub(crate) fn best_place(
     loss.is_finite().then_some((loss, Step { at, ..start }))
 }
 
-/// Starting point: after the first cache, pages are placed at random.
+/// Starting point: beyond L1, pages are placed at random.
 fn usual_chance(k: usize, shape: usize) -> f64 {
     if k > 0 && shapes()[shape].spread == Spread::Scattered { CHANCES[1] } else { CHANCES[0] }
 }
 
-/// Penalty of a shape: minus twice the logarithm of its prior. The first cache sees virtual
-/// addresses, later ones see randomly placed pages, unless pages are huge; there are as many page
-/// colours as pages in a way; few ways are rare.
+/// Penalty of a shape: minus twice the logarithm of its prior. L1 sees virtual addresses, and later
+/// caches see randomly placed pages unless pages are huge; there are as many page colours as pages
+/// in a way; caches with few ways are rare.
 pub(crate) fn unusual(k: usize, step: &Step) -> f64 {
     let shape = &shapes()[step.shape];
     let index = match (k, shape.spread) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of levels of a curve: as many as improve the prediction of a held-out pass
+//! Selects the number of levels in a curve: as many as improve the prediction of a held-out pass
 //! (cross-validation).
 //!
-//! Sizes of one pass are correlated, since they share pages: a ramp that is off at one size is off
-//! at the next, and an apparent small step is often due to the pages of these few passes. Criteria
-//! that assume independent sizes (BIC and similar) find far too many levels. Passes are
+//! The sizes in one pass are correlated, since they share pages: a ramp that is off at one size is
+//! off at the next, and an apparent small step is often due to the pages of these few passes.
+//! Criteria that assume independent sizes (BIC and similar) find far too many levels. Passes are
 //! independent. A further step is therefore fitted to all passes but one and must improve the
-//! prediction of the one left out, for every choice of that pass.
+//! prediction of the pass left out, with every pass left out once.
 
 use super::model::{Bench, Fit, Step, loss};
 use super::points::Points;
@@ -21,7 +21,7 @@ const DISTINCT: f64 = 1.2;
 /// climb is not far above what the curve shows.
 const EXTRAPOLATED: f64 = 1.25;
 
-/// Minimum improvement of the cross-validated loss over all passes for more steps.
+/// Minimum improvement in the cross-validated loss, over all passes, to accept more steps.
 const WORTH: f64 = 12.0;
 
 /// The same for steps too close to be distinguished: a single ramp of unknown shape looks like two.
@@ -80,8 +80,8 @@ fn too_close(fit: &Fit) -> Vec<Unresolved> {
     close.map(report).collect()
 }
 
-/// For each step, the smallest and largest size in single passes, if they differ by more than pages
-/// and noise explain: the steps of most passes must agree in all shapes.
+/// For each step, the smallest and largest size found in single passes, if they differ by more than
+/// page placement and noise explain: the steps of most passes must agree in all shapes.
 pub(crate) fn moved_sizes(
     samples: &[Sample],
     points: &Points,
@@ -110,7 +110,7 @@ fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     }
     places.sort_unstable_by(f64::total_cmp);
     let (low, high) = (places[1], places[places.len() - 2]);
-    // Pages alone scatter the sizes of passes by about this.
+    // Page placement alone scatters the sizes found in single passes by about this much.
     let by_chance = 3.0 * step.chance.sqrt() / (shapes()[step.shape].ways as f64).sqrt();
     let moved = high - low > MOVED.ln() + by_chance;
     moved.then(|| (low.exp() as u64, high.exp() as u64))
@@ -147,7 +147,7 @@ fn without(sample: &Sample, pass: usize) -> Sample {
     sample
 }
 
-/// Whether all steps of a fit lead up to a slower level.
+/// Whether every step of a fit leads to a slower level.
 fn distinct(fit: &Fit) -> bool {
     fit.times().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
 }
@@ -158,7 +158,7 @@ fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }
 
-/// Whether the second predicts better than the first: in total, and for most passes.
+/// Whether the second fit predicts better than the first: in total, and for most passes.
 fn better(fewer: &[f64], more: &[f64], worth: f64) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();

@@ -2,21 +2,22 @@
 //! Miss ratio as a pointer chain outgrows a cache, by kind of cache.
 //!
 //! A chase visits the same lines in the same order in every round. So every set of a cache sees its
-//! own lines cyclically, and its misses depend only on their number (`n`), the ways (`W`) and the
-//! replacement policy:
+//! own lines cyclically, and its misses depend only on the number of these lines (`n`), the number
+//! of ways (`W`) and the replacement policy:
 //!
-//! - least recently used: nothing as long as `n <= W`, everything beyond;
-//! - at random: of the `n - 1` loads between two of its own, a line must survive the share `m` that
-//!   misses, where `m` is the unknown itself: `1 - m = (1 - 1/W)^(m (n - 1))`. Misses come in
-//!   bunches, which makes it slightly worse: `n - 0.33 - 0.17 n / W` instead is within 0.004 of
-//!   what a simulation shows, for 4 ways and more;
-//! - as a tree of bits points (the usual stand-in for least recently used): every miss flips the
-//!   bits on its path, so that consecutive misses cycle through all ways, as with LRU.
+//! - least recently used: nothing misses as long as `n <= W`, everything beyond;
+//! - random: of the `n - 1` loads between two loads of its own, a line must survive the share `m`
+//!   that misses, where `m` is itself the unknown: `1 - m = (1 - 1/W)^(m (n - 1))`. Misses come in
+//!   bunches, which makes it slightly worse: `n - 0.33 - 0.17 n / W` in the exponent instead is
+//!   within 0.004 of what a simulation shows, for 4 ways and more;
+//! - tree pseudo-LRU, where a tree of bits points to the victim (the usual approximation of least
+//!   recently used): every miss flips the bits on its path, so consecutive misses cycle through all
+//!   ways, as with LRU.
 //!
 //! The number of lines per set depends on the index. Consecutive addresses (a cache indexed by
 //! virtual addresses, or by physical ones within a huge page) fill the sets evenly. Pages scattered
-//! over colours and lines scattered by a hash fill them as a Poisson process does. The share of
-//! misses of a chain of `x` times the capacity is the average over the sets, weighted by the lines.
+//! over colours and lines scattered by a hash fill them like a Poisson process. The miss ratio of a
+//! chain of `x` times the capacity is the average over the sets, weighted by their lines.
 //!
 //! A curve therefore shows no sharp step, and its half point is not the capacity: it is at 0.92 of
 //! the capacity for 4 scattered ways, and at 1.39 for random replacement. Each shape has its
@@ -47,7 +48,7 @@ pub(crate) enum Spread {
 
 /// Log capacity ratio at which tables of scattered shapes begin.
 const FROM: f64 = -3.0;
-/// Step and number of their entries. Beyond the last nearly everything misses.
+/// Spacing and number of the table entries. Beyond the last entry, nearly everything misses.
 const STEP: f64 = 0.02;
 const ENTRIES: usize = 401;
 
@@ -56,7 +57,7 @@ pub(crate) struct Shape {
     pub(crate) spread: Spread,
     pub(crate) policy: Policy,
     pub(crate) ways: usize,
-    /// Misses of a set by its number of lines.
+    /// Miss ratio of a set, by its number of lines.
     of_set: Vec<f64>,
     /// Scattered: miss ratio by log of size over capacity.
     table: Vec<f64>,
@@ -94,7 +95,7 @@ impl Shape {
         self.of_set.get(lines).copied().unwrap_or(1.0)
     }
 
-    /// Sets contain `x` times their ways, rounded down or up so that the total is right.
+    /// Sets contain `x` times as many lines as ways, rounded down or up so that the total is right.
     fn even(&self, x: f64) -> f64 {
         let lines = x * self.ways as f64;
         let (fewer, more) = (lines.floor(), lines - lines.floor());
@@ -102,11 +103,11 @@ impl Shape {
         ((1.0 - more) * fewer * self.set(n) + more * (fewer + 1.0) * self.set(n + 1)) / lines
     }
 
-    /// The number of lines per set is Poisson distributed; a line shares its set with `n - 1`
-    /// others, with the same distribution.
+    /// The number of lines per set is Poisson-distributed; so is the number of others, `n - 1`,
+    /// with which a line shares its set.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
-        // e^-mean loses all digits long before it is 0; with this many lines all miss.
+        // e^-mean loses all precision long before it reaches 0; with this many lines, all miss.
         if mean > 500.0 {
             return self.set(mean as usize);
         }
@@ -141,7 +142,7 @@ fn missed_by_set(policy: Policy, ways: usize, lines: usize) -> f64 {
 }
 
 /// The positive fixed point of `1 - m = (1 - 1/W)^(m (n - a))`. The difference of the two sides is
-/// concave in `m` and 0 at `m = 0`, so it changes its sign once.
+/// concave in `m` and 0 at `m = 0`, so it changes sign once.
 fn missed_at_random(ways: usize, lines: usize) -> f64 {
     let (ways, lines) = (ways as f64, lines as f64);
     let bunches = 0.33 + 0.17 * lines / ways;
@@ -154,7 +155,8 @@ fn missed_at_random(ways: usize, lines: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The candidate shapes. Neighbouring numbers of ways are closer than curves can resolve.
+/// The candidate shapes. Shapes with neighbouring numbers of ways are closer together than curves
+/// can resolve.
 const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Even, Policy::Lru, 2),
     (Spread::Even, Policy::Lru, 4),

@@ -4,11 +4,11 @@
 //! A size has two independent sources of uncertainty:
 //!
 //! - the kind of cache. Every shape and position is weighted by its fit (the posterior of a flat
-//!   prior); the size is the mean over them, and gaps between the points of the curve widen it
-//!   accordingly;
-//! - which pages the passes had. Passes are drawn again with replacement and the steps moved to
-//!   where they fit these best. As many passes as there are draw too narrow a picture of
-//!   themselves: by the root of n / (n - 1), and by Student's quantile over the normal one.
+//!   prior); the size is the mean over them, and gaps between the points of the curve widen the
+//!   interval accordingly;
+//! - which pages the passes had. Passes are resampled with replacement, and the steps are moved to
+//!   where they fit the resampled passes best. Resampling n passes gives too narrow a spread: by
+//!   the square root of n / (n - 1), and by Student's quantile over the normal one.
 
 use super::model::{Bench, Fit, Step};
 use super::points::Points;
@@ -17,9 +17,9 @@ use super::shape::shapes;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, quantile};
 
-/// Grid spacing of positions, in the logarithm of the size, ...
+/// Grid spacing of positions, in the logarithm of the size.
 const GRID: f64 = 0.02;
-/// Number of positions to each side of the best.
+/// Number of positions on each side of the best one.
 const PLACES: i32 = 14;
 
 /// Excess residual above which a shape is negligible: a likelihood ratio of e^-6.
@@ -136,7 +136,7 @@ fn half_width(drawn: &[f64], passes: usize, tail: f64) -> f64 {
     (high - low) / 2.0 * narrow * student(passes.max(2) - 1, tail)
 }
 
-/// Student's quantile for this tail, by the expansion of Cornish and Fisher from the normal one;
+/// Student's quantile for this tail, by the Cornish-Fisher expansion from the normal quantile;
 /// within 4 % for 3 degrees of freedom and a tail of 0.025, better for more.
 fn student(freedom: usize, tail: f64) -> f64 {
     let z = normal_quantile(tail);

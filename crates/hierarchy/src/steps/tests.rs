@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector on curves with known truth; `examples/corpus` has the machines.
+//! The detector on curves whose true levels are known; `examples/corpus` has the machines.
 
 use super::{Cause, FoundLevels, Options, Sample, detect, refine};
 use proptest::prelude::*;
 
 const KIB: u64 = 1 << 10;
 
-/// Edges of evenly filled caches with ways of 4 KiB: (bytes, time beyond).
+/// Edges of evenly filled caches with 4 KiB ways: (bytes, time beyond).
 fn edges(first: f64, steps: &[(u64, f64)], bytes: u64) -> f64 {
     let mut time = first;
     for &(size, beyond) in steps {
@@ -18,7 +18,7 @@ fn edges(first: f64, steps: &[(u64, f64)], bytes: u64) -> f64 {
     time
 }
 
-/// Four sizes per octave, five passes, each with up to 1 % of random delay.
+/// Four sizes per octave, five passes, each with up to 1 % random delay.
 fn curve(first: f64, steps: &[(u64, f64)], last: u64) -> Vec<Sample> {
     let mut sizes: Vec<u64> = (0..)
         .map(|i| (4096.0 * (f64::from(i) / 4.0).exp2()) as u64 / KIB * KIB)

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The edge of a rise: the largest number of pages without misses.
 //!
-//! Consider `s` sets of `w` ways, `E = s w` in all, and a chase through `n` pages side by side, so
-//! that sets fill up evenly. Beyond `E`, `n - E` of the sets have `w + 1` pages in turn. With LRU
-//! all of these miss, so the share of misses is
+//! Consider `s` sets of `w` ways, `E = s w` entries in all, and a chase through `n` contiguous
+//! pages, so that sets fill up evenly. Beyond `E`, one set after another gets another page: `n - E`
+//! of the sets have `w + 1` pages. With LRU, all pages in these sets miss, so the miss ratio is
 //!
 //! ```text
 //! f(n) = (n - E) (w + 1) / n = (n - E) (E + s) / (s n)        E <= n <= E + s
 //! ```
 //!
-//! where `s = 1` is full associativity. With other replacement a share of them misses, which is the
-//! same in all overfull sets: still `k (n - E) / n`, for as long as no set has `w + 2`. A climb
-//! whose misses get dearer, because the page table leaves the caches, is nearer to a straight line,
-//! `k (n - E) / E`. So `E` and `k` are fitted together, with either shape, to the beginning of the
-//! rise: shares above [`BEGINNING`] count as that, whatever happens there.
+//! where `s = 1` is full associativity. With other replacement policies, a share of them misses,
+//! which is the same in all overfull sets: still `k (n - E) / n`, as long as no set has `w + 2`
+//! pages. A climb whose misses become more expensive, because the page table leaves the caches, is
+//! closer to a straight line, `k (n - E) / E`. So `E` and `k` are fitted together, with either
+//! shape, to the beginning of the rise: shares above [`BEGINNING`] count as that value, whatever
+//! happens there.
 //!
-//! The fit minimises absolute deviations, which a disturbed point does not move. Numbers of pages
+//! The fit minimises absolute deviations, so a disturbed point does not move it. Numbers of pages
 //! that fit equally well, because none between them was measured, are all kept.
 
 /// Relative rise at a number of pages.
@@ -28,7 +29,7 @@ pub(super) struct Risen {
     pub(super) error: f64,
 }
 
-/// The fitting candidates for the last number of pages without a miss.
+/// The range of candidates that fit, for the last number of pages without a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Edge {
     pub(super) low: f64,
@@ -36,14 +37,14 @@ pub(super) struct Edge {
 }
 
 /// The part of the rise that is fitted. One page too many for a set of four ways is 1 / 16 of a
-/// rise, so several numbers of pages are within.
+/// rise, so several numbers of pages are within this part.
 pub(super) const BEGINNING: f64 = 0.25;
-/// Maximum number of candidates; beyond, a geometric series.
+/// Maximum number of candidates; beyond it, they form a geometric series.
 const MOST_CANDIDATES: usize = 300;
 /// Maximum excess deviation, in standard errors, of an equally good fit.
 const AS_GOOD: f64 = 0.1;
-/// Candidate numbers of pages from `from` to `to` for an edge: all, or if these are too many a
-/// selection that includes those where it would be visible.
+/// Candidate numbers of pages from `from` to `to` for an edge: all of them or, if there are too
+/// many, a selection that includes those where the edge would be visible.
 pub(super) fn candidates(from: f64, to: f64, curve: &[Risen]) -> Vec<f64> {
     let (from, to) = (from.max(1.0).floor(), to.floor());
     if !(from <= to && to.is_finite()) {
@@ -62,7 +63,8 @@ pub(super) fn candidates(from: f64, to: f64, curve: &[Risen]) -> Vec<f64> {
     all
 }
 
-/// The edge of `curve` among `candidates`, both increasing in pages. `None` without any.
+/// Returns the edge of `curve` among `candidates`, both in order of increasing pages; `None`
+/// without candidates.
 pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
     let fits: Vec<f64> = candidates.iter().map(|&edge| deviation_at(curve, edge)).collect();
     let best = fits.iter().copied().min_by(f64::total_cmp)?;
@@ -74,8 +76,9 @@ pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
 
 /// The least deviation with an edge at `edge`, over both shapes and all factors.
 ///
-/// As a function of the factor the deviation is made of straight pieces, which meet where the shape
-/// meets a point or reaches the end of the beginning. So its least value is at one of these.
+/// As a function of the factor, the deviation is piecewise linear, with breakpoints where the shape
+/// meets a point or reaches the end of the beginning. So its least value is at one of these
+/// breakpoints.
 fn deviation_at(curve: &[Risen], edge: f64) -> f64 {
     let beyond = |risen: &Risen| (risen.pages - edge).max(0.0);
     let concave: Vec<f64> = curve.iter().map(|risen| beyond(risen) / risen.pages).collect();

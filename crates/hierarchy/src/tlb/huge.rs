@@ -2,10 +2,10 @@
 //! Tests whether one TLB entry translates a huge page.
 //!
 //! A chase with the stride of a small page, inside huge pages, needs one translation per huge page:
-//! it is as fast as the packed one long beyond the small pages that the first level holds. Unless
-//! the buffer holds small pieces of the huge page, because the host of a virtual machine has put it
-//! together from small pages (*page splintering*: Pham et al., 2015). Then it misses with huge
-//! pages where it misses with small ones.
+//! it is as fast as the packed chase far beyond the number of small pages that the first level
+//! holds. The exception is a TLB that holds small pieces of the huge page, because the host of a
+//! virtual machine has assembled it from small pages (*page splintering*: Pham et al., 2015). Then
+//! it misses with huge pages where it misses with small ones.
 
 use super::{Curve, Point, Sample, levels};
 use crate::resample::{REPLICATES, interval, redrawn_least};
@@ -22,20 +22,20 @@ pub struct HugePages {
     /// Share of the first-level miss cost that remains with huge pages: 0 if they work, 1 if they
     /// are splintered. `None` without a first level.
     pub share: Option<Estimate>,
-    /// Latency with huge pages over that with small ones, at the largest number of pages measured
-    /// with both. `None` within the first level.
+    /// Latency with huge pages over latency with small pages, at the largest number of pages
+    /// measured with both. `None` within the first level.
     pub time_ratio: Option<Estimate>,
 }
 
-/// Ratio of pages to the half of the first level from which small pages clearly miss it, and ratio
-/// to the onset of the second up to which they clearly hit that.
+/// Multiple of the first level's half from which small pages clearly miss that level, and multiple
+/// of the second level's onset up to which they clearly hit the second.
 const CLEAR: (f64, f64) = (1.5, 0.9);
 
 /// Tests whether one entry translates a huge page: `small` is measured on small pages, `huge` with
 /// the same stride inside granted huge pages.
 ///
-/// The verdict says what the interval of the share leaves no doubt of: that most of the cost is
-/// still paid, or that most is not.
+/// The verdict says what the interval of the share leaves no doubt about: that most of the cost is
+/// still paid, or that most of it is not.
 pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64) -> HugePages {
     let levels = levels(small, confidence, seed);
     let (small, huge) = (Curve::from_samples(small), Curve::from_samples(huge));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers of pages to measure next, given the measured ones.
+//! Selects the numbers of pages to measure next, given those already measured.
 
 use super::{Curve, Level, Sample, is_steep};
 use linerate_record::stats::Estimate;
@@ -22,10 +22,10 @@ pub fn start(most: u64) -> Vec<u64> {
 
 /// Numbers of pages to measure next, in ascending order; empty if more would not help.
 ///
-/// For a step, the range of the edge is bisected to a single number with its neighbours; for a
-/// climb, the onset and the half are bracketed by close neighbours. Points slower than those with
-/// more pages are measured again, up to 12 passes: another thread of the core, or of the system,
-/// has taken entries.
+/// For a step, the range of the edge is bisected down to a single number of pages and its
+/// neighbours; for a climb, the onset and the half are bracketed by close neighbours. Points slower
+/// than those with more pages are measured again, up to 12 passes: another thread on the core, or
+/// on the system, has taken entries.
 pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
     let mut wanted = BTreeSet::new();
@@ -43,14 +43,15 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     wanted.into_iter().collect()
 }
 
-/// Number of pages from which the edge at `onset` can be determined.
+/// Numbers of pages from which the edge at `onset` can be determined.
 fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
     let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
     let is_new = |pages: &u64| !measured.contains(pages);
     if high - low > 2 * MARGIN + PARTS {
-        // The interval stays as wide where passes contradict each other: then in smaller parts.
+        // The interval does not shrink where passes contradict each other: then it is divided into
+        // smaller parts.
         let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
         return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
     }
@@ -59,13 +60,14 @@ fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
 }
 
 /// Numbers of pages, in ascending order, that reveal the last entry of `level`: all candidates for
-/// its edge, and some neighbours; about 30 of them if these are too many.
+/// its edge, and some neighbours; about 30 of them if there are too many.
 pub fn around_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let low = page(level.onset.low).saturating_sub(MARGIN).max(1);
     let high = page(level.onset.high.max(level.onset.value)) + MARGIN;
     let every = (high - low).div_ceil(MOST_AT_ONCE).max(1);
-    // Others take more often than they give: the last entry is near the high end.
+    // Other users take entries more often than they add any, so the last entry is near the high
+    // end.
     let last = high.saturating_sub(2 * MARGIN + 1).max(low);
     (low..last).step_by(every as usize).chain(last..=high).collect()
 }

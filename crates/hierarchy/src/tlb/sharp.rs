@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distinguishes a step caused by the TLB itself from one caused by other users of it.
+//! Distinguishes a step caused by the TLB itself from one caused by other users of the TLB.
 //!
 //! Other users, such as an SMT sibling hidden by the hypervisor, take entries for a while: then few
 //! passes fit, and fewer with more pages. While they are idle, all passes fit up to the last entry,
-//! and none beyond. Hits are therefore counted: passes at a number of pages in which translations
-//! cost next to nothing. With `E` entries, of the passes over
+//! and none beyond it. Hits are therefore counted: at each number of pages, the passes in which
+//! translations cost next to nothing. With `E` entries, of the passes over
 //!
 //! ```text
 //! E - 3, ..., E       about as many hit: those while others rest, and all entries are there
 //! E + 1               none does
 //! ```
 //!
-//! If other threads caused the edge at `n`, they would sometimes take one entry less. Hits decline
+//! If other threads caused the edge at `n`, they would sometimes take one entry fewer. Hits decline
 //! from `n - 3` to `n` by some factor per page, which predicts the number of passes over `n + 1`
-//! that should hit. If it predicts 5, seeing none happens once in e^5 = 148 times by chance; so
-//! does seeing one of 7 (Poisson). A few passes may still hit, since page coalescing frees entries.
+//! that should hit. If it predicts 5, none are seen by chance once in e^5 = 148 times; the same
+//! holds for seeing one of 7 (Poisson). A few passes may still hit, since page coalescing frees
+//! entries.
 //!
-//! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors
-//! whose number we know, have a multiple of four, and smaller ones an even number. And the half of
-//! the rise is where such a buffer has it: of `E` entries in `s` sets, which number is a power of
-//! two that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`),
-//! where `r` is 1 with LRU and less with what approximates it. It is a half at
+//! Two more things must not contradict `E`. On all processors whose number of entries we know, TLBs
+//! with more than 16 entries have a multiple of four, and smaller ones an even number. And the half
+//! of the rise is where such a TLB has it: with `E` entries in `s` sets, where `s` is a power of
+//! two that divides `E`, the miss ratio is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
+//! `r` is 1 with LRU and less with approximations of it. It is one half at
 //!
 //! ```text
 //! n = E / (1 - s / (2 r (E + s)))
 //! ```
 //!
-//! 96 entries of which up to 18 are taken look like 78, but the half is at 97: of 78 in one set or
-//! two it is at 80 at most.
+//! 96 entries of which up to 18 are taken look like 78, but the half is at 97: for 78 entries in
+//! one or two sets, it is at 80 at most.
 
 use super::{Curve, Drawn, Fit, Level, Point};
 use crate::resample::least;
@@ -40,9 +41,9 @@ const MIN_PREDICTED: f64 = 5.0;
 const JOINED: f64 = 0.2;
 /// Number of pages over which the decline of hits is estimated.
 const REACH: f64 = 3.0;
-/// Maximum distance of the edge beyond the onset and the half.
+/// Maximum distance of the edge beyond the onset and the half, in pages.
 const AROUND: f64 = 3.0;
-/// Share of the usual rise one page further below which a pass counts as a hit.
+/// Share of the usual rise at the next page, below which a pass counts as a hit.
 const HIT: f64 = 0.5;
 /// Minimum height of the step in standard errors of a point: otherwise hits cannot be recognized.
 const LEAST_ERRORS: f64 = 2.0;
@@ -52,7 +53,7 @@ const NEAR: (f64, f64) = (2.0, 0.02);
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
-    /// Cost of translation in the pass of this rank, of `n` passes: see [`USUAL`] and [`SLOW`].
+    /// Translation cost in the pass of this rank among `n` passes: see [`USUAL`] and [`SLOW`].
     pub(super) fn ranked(&self, rank: fn(usize) -> usize) -> f64 {
         let mut sorted = self.spread.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -60,7 +61,7 @@ impl Point {
         time.unwrap_or(f64::NAN) - least(&self.packed).unwrap_or(f64::NAN)
     }
 
-    /// Number of passes that have risen by at most `share`.
+    /// Number of passes whose time has risen by at most `share`.
     fn hits(&self, drawn: &Drawn, share: f64) -> f64 {
         let packed = least(&self.packed).unwrap_or(f64::NAN);
         let hit = |time: &&f64| drawn.share(**time - packed) <= share;
@@ -90,8 +91,8 @@ impl Curve {
         Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// Hits at `place`, not the first, and its neighbours. `None` if hits cannot be recognized
-    /// there, or no point follows.
+    /// Hits at `place`, which is not the first point, and at its neighbours. `None` if hits cannot
+    /// be recognized there, or if no point follows.
     fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
         let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
         let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);
@@ -114,7 +115,8 @@ impl Curve {
 struct Hits {
     predicted: f64,
     seen: f64,
-    /// Whether it is the next page, and the points before are close enough for a prediction.
+    /// Whether the next point is one page further, and the points before are close enough for a
+    /// prediction.
     is_close: bool,
     /// Number of passes at the last entry.
     passes: u64,
@@ -143,7 +145,7 @@ fn is_half_near(entries: f64, half: Estimate) -> bool {
     most_half(entries) + NEAR.0.max(NEAR.1 * entries) >= half.low
 }
 
-/// Maximum number of pages at which a TLB of `entries` misses half of the time.
+/// Maximum number of pages at which a TLB with `entries` entries misses half of the time.
 fn most_half(entries: f64) -> f64 {
     let mut sets = 1.0;
     while (entries / (2.0 * sets)).fract() == 0.0 && 4.0 * sets <= entries {

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 #[derive(Clone, Copy)]
 enum Policy {
     Lru,
-    /// Tree pseudo-LRU over a power of two of ways.
+    /// Tree pseudo-LRU over a power-of-two number of ways.
     Tree,
     Random,
 }
@@ -86,7 +86,7 @@ impl Buffer {
     }
 }
 
-/// A machine whose first cache holds 768 lines.
+/// A machine whose L1 holds 768 lines.
 struct Machine {
     levels: Vec<Buffer>,
     added: RefCell<BTreeMap<u64, f64>>,
@@ -194,7 +194,7 @@ fn distinguishes_a_step_from_a_gradual_climb() {
         let slow = &found[1];
         assert!(!slow.is_step && slow.entries.is_none(), "{slow:?}");
         assert!((slow.onset.value / 512.0 - 1.0).abs() < 0.02, "{slow:?}");
-        // Random replacement misses half at 2 ln 2 times its size.
+        // With random replacement, half of the loads miss at 2 ln 2 times the TLB's size.
         assert!((slow.half.value / 710.0 - 1.0).abs() < 0.03, "{slow:?}");
         assert_eq!((slow.half.high, slow.cost.high), (f64::INFINITY, f64::INFINITY));
     }
@@ -262,7 +262,7 @@ fn a_first_level_that_is_over_before_the_first_point_is_not_named() {
     assert_eq!(levels(&samples, 0.95, 7), []);
 }
 
-/// The machine of `facts`: 72 entries, and an endless climb.
+/// The machine of `facts`: 72 entries, and a climb without an end.
 #[test]
 fn a_climb_without_end_has_an_onset_and_a_lower_bound() {
     let flat = start(2200).into_iter().map(|pages| (pages, if pages > 72 { 2.16 } else { 0.0 }));
@@ -358,7 +358,7 @@ fn huge_pages_that_work_are_seen_as_such() {
     let found = huge_pages(&small, &huge, 0.95, 11);
     assert_eq!(found.verdict, PagesVerdict::Work, "{found:?}");
     assert!(found.share.unwrap().value.abs() < 0.05, "{found:?}");
-    // 3.8 ns against these, the first level and most of the second.
+    // 3.8 ns, against 3.8 ns plus the cost of the first level and most of the second.
     assert!(found.time_ratio.unwrap().value < 0.4, "{found:?}");
 }
 
@@ -371,7 +371,7 @@ fn huge_pages_are_undetermined_without_a_first_level() {
     assert_eq!((found.verdict, found.share, found.time_ratio), (PagesVerdict::Unknown, None, None));
 }
 
-/// The distance of the nearest non-decreasing sequence, by exhaustive search over sequences of the
+/// The distance to the nearest non-decreasing sequence, by exhaustive search over sequences of the
 /// given values.
 fn nearest_by_trying(values: &[f64]) -> f64 {
     let mut levels = values.to_vec();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums joined, pseudo-headers, incremental updates: each against summing the bytes themselves.
+//! Combined sums, pseudo-headers and incremental updates, each checked against summing the bytes
+//! themselves.
 
 use crate::rig::rfc1071;
 use linerate_kernels::Sum;
@@ -85,7 +86,7 @@ proptest! {
         prop_assert_eq!(pseudo_ipv6(&addresses, next_header, bytes).fold(), rfc1071(&flat));
     }
 
-    /// The checksum is in word 5; words 0 and 6 change, and the address in 8 and 9.
+    /// The checksum is in word 5; words 0 and 6 change, and so does the address in words 8 and 9.
     #[test]
     fn an_updated_checksum_equals_a_new_one(
         bytes in vec(any::<u8>(), 20),
@@ -144,7 +145,7 @@ fn a_change_holds_as_many_words_as_it_says() {
     for _ in 0..1 << 14 {
         change.long(0, u32::MAX);
     }
-    // Each word rises by 0xffff, which is zero in ones' complement.
+    // Each word increases by 0xffff, which is zero in ones' complement.
     assert_eq!(change.apply(0x1234), 0x1234);
 }
 

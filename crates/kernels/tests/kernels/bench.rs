@@ -53,7 +53,7 @@ fn bounds_are_as_wide_as_the_processor() {
     }
 }
 
-/// Bytes with a page before and a page behind that cannot be touched.
+/// Bytes with an inaccessible page before and after them.
 struct Fenced {
     start: *mut u8,
     page: usize,
@@ -62,7 +62,7 @@ struct Fenced {
 
 impl Fenced {
     fn new(pages: usize) -> Self {
-        // SAFETY: asks for a constant of the system.
+        // SAFETY: queries a constant of the system.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let (size, kind) = ((pages + 2) * page, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping, which nothing else uses.

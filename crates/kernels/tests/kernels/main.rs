@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The safe face against the definition of the checksum and against plain copies: what it passes to
-//! the C, what it promises about lengths, names and sums. That each variant is right at every
-//! length and alignment is for `native/check` to show; here a part of those is enough.
+//! Checks the safe interface against the definition of the checksum and against plain copies: what
+//! it passes to the C code, and what it promises about lengths, names and sums. It is for
+//! `native/check` to show that each variant is correct at every length and alignment; here, some of
+//! those are enough.
 
 mod arithmetic;
 #[cfg(feature = "bench")]

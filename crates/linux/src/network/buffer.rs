@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The receive buffer of a socket of this program.
+//! The receive buffer of one of this program's sockets.
 
 use crate::Error;
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// bookkeeping, and caps it at net.core.rmem_max.
 ///
 /// # Errors
-/// It is not a socket.
+/// The descriptor is not a socket.
 pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
     // SAFETY: the option's value is a number that is valid during the call.
     let status = unsafe {
@@ -22,6 +22,6 @@ pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
     };
     match status {
         0 => Ok(()),
-        _ => Err(Error::last("setsockopt", format!("SO_RCVBUF {bytes}"), "give it a socket")),
+        _ => Err(Error::last("setsockopt", format!("SO_RCVBUF {bytes}"), "pass a socket")),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Driver data of an interface (ethtool). The queries used here are open to every user.
+//! Driver data for an interface (ethtool). The queries used here need no privilege.
 
 use super::{Network, text, u32_at, u64_at};
 use crate::Error;
@@ -20,11 +20,12 @@ const FEATURES: u32 = 4;
 /// ETH_GSTRING_LEN.
 const NAME_BYTES: usize = 32;
 
-/// Maximum number of names, more than any driver has; bounds memory if a reply is damaged.
+/// Maximum number of names, more than any driver has; bounds memory use if a reply is damaged.
 const NAMES_MAX: u32 = 1 << 16;
 
-/// The kernel writes as many names or counters as the driver has, regardless of the buffer size. A
-/// driver may have more than at the previous query: there is room for this many.
+/// The kernel writes as many names or counters as the driver has, regardless of the buffer size.
+/// The driver may have more by now than at the previous query; this is the number of extra entries
+/// to leave room for.
 const SPARE: usize = 4096;
 
 /// The driver of an interface.
@@ -32,9 +33,9 @@ const SPARE: usize = 4096;
 pub struct Driver {
     /// Its name: `virtio_net`.
     pub name: String,
-    /// Firmware version of the NIC; empty without one.
+    /// Firmware version of the NIC; empty if it has none.
     pub firmware: String,
-    /// Bus address of the NIC: `0000:00:03.0`; empty if it is not on a bus.
+    /// Bus address of the NIC, such as `0000:00:03.0`; empty if it is not on a bus.
     pub bus: String,
 }
 
@@ -46,14 +47,14 @@ impl Driver {
     }
 }
 
-/// Names of a string set: `ethtool_gstrings`, with `count` expected.
+/// Decodes the names in a string set (`ethtool_gstrings`), at most `count` of them.
 fn decode_names(bytes: &[u8], count: u32) -> Vec<String> {
     let count = u32_at(bytes, 8).unwrap_or(0).min(count) as usize;
     let names = bytes.get(12..).unwrap_or_default().chunks_exact(NAME_BYTES);
     names.take(count).map(text).collect()
 }
 
-/// Values by name: `ethtool_stats`. Counters without a name are skipped.
+/// Decodes counter values by name (`ethtool_stats`). Counters without a name are skipped.
 fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
     let count = u32_at(bytes, 4).unwrap_or(0) as usize;
     let value = |index: usize| u64_at(bytes, 8 + 8 * index);
@@ -64,10 +65,10 @@ fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Whether features are on, by name: `ethtool_gfeatures`, blocks of 32.
+/// Decodes whether each feature is on, by name (`ethtool_gfeatures`, in blocks of 32).
 fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
     let blocks = u32_at(bytes, 4).unwrap_or(0) as usize;
-    // A block: available, requested, active, never changed.
+    // Layout of a block: available, requested, active, never changed.
     let active = |block: usize| u32_at(bytes, 8 + 16 * block + 8).filter(|_| block < blocks);
     let names = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
     names
@@ -78,7 +79,7 @@ fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
 /// Queries a driver: the kernel reads `question` and overwrites it with the answer.
 fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Error> {
     let mut request = [0u8; size_of::<libc::ifreq>()];
-    // IFNAMSIZ with its zero byte.
+    // IFNAMSIZ includes the terminating NUL.
     if interface.len() > 15 {
         let value = interface.to_owned();
         let advice = "use the name of an interface";
@@ -87,17 +88,17 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
     request[..interface.len()].copy_from_slice(interface.as_bytes());
     let place = question.as_mut_ptr() as usize;
     request[16..16 + size_of::<usize>()].copy_from_slice(&place.to_ne_bytes());
-    // SAFETY: `request` is an ifreq whose data points to `question`, which callers make large
-    // enough for the answer to the command in it.
+    // SAFETY: `request` is an ifreq whose data pointer refers to `question`, which callers make
+    // large enough for the reply to the command in it.
     let status =
         unsafe { libc::ioctl(network.control.as_raw_fd(), SIOCETHTOOL as _, request.as_mut_ptr()) };
     match status < 0 {
         false => Ok(()),
-        true => Err(Error::last("ethtool", interface.to_owned(), "do without it")),
+        true => Err(Error::last("ethtool", interface.to_owned(), "continue without it")),
     }
 }
 
-/// A request: command and number, with room for an answer of `bytes`.
+/// Builds a request: command and number, with room for a reply of `bytes` bytes.
 fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
     let mut question = command.to_ne_bytes().to_vec();
     question.extend(number.to_ne_bytes());
@@ -111,14 +112,14 @@ impl Network {
     /// # Errors
     /// The interface does not exist, or has no driver.
     pub fn driver(&self, interface: &str) -> Result<Driver, Error> {
-        // `ethtool_drvinfo` has 196 bytes.
+        // `ethtool_drvinfo` is 196 bytes long.
         let mut answer = question(GET_DRIVER, 0, 256);
         ask(self, interface, &mut answer)?;
         let empty = Driver { name: String::new(), firmware: String::new(), bus: String::new() };
         Ok(Driver::decode(&answer).unwrap_or(empty))
     }
 
-    /// The features of an interface (offloads), and whether they are on.
+    /// Returns the features (offloads) of an interface, and whether each is on.
     ///
     /// # Errors
     /// The interface does not exist.
@@ -130,19 +131,19 @@ impl Network {
         Ok(decode_features(&answer, &names))
     }
 
-    /// The names of a driver's own counters; they do not change while it is loaded, or with its
-    /// queues.
+    /// Returns the names of a driver's own counters; they do not change while the driver is loaded,
+    /// or with its queues.
     ///
     /// # Errors
-    /// The driver has none.
+    /// The driver has no counters.
     pub fn driver_counter_names(&self, interface: &str) -> Result<Vec<String>, Error> {
         self.names(interface, COUNTERS)
     }
 
-    /// The values of the named counters.
+    /// Returns the values of the named counters.
     ///
     /// # Errors
-    /// The driver has none.
+    /// The driver has no counters.
     pub fn driver_counters(
         &self,
         interface: &str,
@@ -154,7 +155,8 @@ impl Network {
     }
 
     fn names(&self, interface: &str, set: u32) -> Result<Vec<String>, Error> {
-        // `ethtool_sset_info`: command, reserved, a mask of 64 bits, the sizes of those in it.
+        // `ethtool_sset_info`: command, reserved, a 64-bit mask of sets, the sizes of the sets in
+        // the mask.
         let mut sizes = question(GET_SET_SIZES, 0, 16);
         sizes[8..16].copy_from_slice(&(1u64 << set).to_ne_bytes());
         ask(self, interface, &mut sizes)?;

@@ -18,10 +18,11 @@ const INFO: u16 = 2;
 const MEMORY: u16 = 7;
 const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (MEMORY - 1);
 
-/// TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV: these belong to no program.
+/// All but TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV: sockets in these states belong to no
+/// program.
 const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
 
-/// The state of a listening socket.
+/// TCP state of a listening socket.
 const LISTEN: u8 = 10;
 
 /// Transport protocol of a socket.
@@ -44,21 +45,21 @@ pub struct InetSocket {
     pub local: SocketAddr,
     /// Remote address; all zero if there is none.
     pub remote: SocketAddr,
-    /// Its inode, as in /proc/PID/fd.
+    /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
-    /// Receive queue: unread bytes (including packet overhead for UDP), or connections not yet
-    /// accepted for a listening socket.
+    /// Receive queue: unread bytes (for UDP, including packet overhead) or, for a listening socket,
+    /// connections not yet accepted.
     pub receive_queue: u32,
     /// Send queue: bytes not yet acknowledged or not yet sent.
     pub send_queue: u32,
-    /// Its buffers; `None` if the kernel does not report them.
+    /// Socket buffers; `None` if the kernel does not report them.
     pub memory: Option<SocketMemory>,
-    /// TCP_INFO; `None` for other protocols, and for kernels before 4.10.
+    /// TCP_INFO; `None` for other protocols and on kernels before 4.10.
     pub tcp: Option<TcpInfo>,
     id: [u8; ID],
 }
 
-/// A socket as listed in /proc/net/{tcp,udp}: the fallback where sock_diag is unavailable.
+/// A socket as listed in /proc/net/{tcp,udp}, the fallback where sock_diag is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// TCP or UDP.
@@ -69,7 +70,7 @@ pub struct Listed {
     pub local: SocketAddr,
     /// Remote address; all zero if there is none.
     pub remote: SocketAddr,
-    /// Its inode, as in /proc/PID/fd.
+    /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
     /// Receive queue: unread bytes.
     pub receive_queue: u32,
@@ -80,15 +81,16 @@ pub struct Listed {
 /// Buffer sizes of a socket in bytes, as accounted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
-    /// Size of its receive buffer.
+    /// Size of the receive buffer.
     pub receive_buffer: u32,
-    /// Size of its send buffer.
+    /// Size of the send buffer.
     pub send_buffer: u32,
-    /// Packets dropped for lack of room since it was opened. The kernel's counter has 32 bits.
+    /// Packets dropped for lack of room since the socket was opened. The kernel's counter is 32
+    /// bits wide.
     pub drops: u32,
 }
 
-/// TCP_INFO of a connection, since it was opened.
+/// TCP_INFO of a connection; counts start when it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Whether the delivery rate is limited by the application.
@@ -101,38 +103,38 @@ pub struct TcpInfo {
     pub not_sent: u32,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,
-    /// Shortest round-trip time of recent minutes, microseconds.
+    /// Minimum round-trip time over recent minutes, microseconds.
     pub min_rtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
     /// Retransmitted segments.
     pub retransmitted: u32,
-    /// Sent bytes that were acknowledged.
+    /// Bytes sent and acknowledged.
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
-    /// Segments sent. The kernel's counter has 32 bits.
+    /// Segments sent. The kernel's counter is 32 bits wide.
     pub segments_out: u32,
-    /// Segments received. The kernel's counter has 32 bits.
+    /// Segments received. The kernel's counter is 32 bits wide.
     pub segments_in: u32,
     /// Delivery rate, bytes per second.
     pub delivery_rate: u64,
-    /// Time with data to send or in flight, microseconds.
+    /// Time with data in flight or waiting to be sent, microseconds.
     pub busy_us: u64,
     /// Part of `busy_us` limited by the receiver's window, microseconds.
     pub rwnd_limited_us: u64,
-    /// Part of `busy_us` limited by its own send buffer, microseconds.
+    /// Part of `busy_us` limited by the socket's own send buffer, microseconds.
     pub sndbuf_limited_us: u64,
     /// Retransmitted segments that the peer had already received (DSACK); `None` before Linux 4.20.
     pub needless: Option<u32>,
-    /// Pacing limit set by SO_MAX_PACING_RATE, bytes per second; `None` without one.
+    /// Pacing limit set by SO_MAX_PACING_RATE, bytes per second; `None` if not set.
     pub max_pacing_rate: Option<u64>,
     /// Window advertised by the peer, bytes; `None` before Linux 5.4.
     pub peer_window: Option<u32>,
 }
 
 impl TcpInfo {
-    /// Parses `tcp_info`, which must reach at least its field `tcpi_sndbuf_limited`.
+    /// Parses `tcp_info`, which must extend at least through the field `tcpi_sndbuf_limited`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             is_app_limited: app_limited_bit(*bytes.get(7)?),
@@ -158,19 +160,19 @@ impl TcpInfo {
     }
 }
 
-/// Unlimited: all bits set, of 32 in older kernels, of 64 since Linux 4.20.
+/// Unlimited is all bits set: 32 of them in older kernels, 64 since Linux 4.20.
 fn is_unlimited(rate: u64) -> bool {
     rate == u64::MAX || rate == u64::from(u32::MAX)
 }
 
-/// A bit field of C: its first bit is the lowest on little-endian machines, else the highest.
+/// A C bit-field: its first bit is the lowest on little-endian machines, otherwise the highest.
 fn app_limited_bit(byte: u8) -> bool {
     let bit = if cfg!(target_endian = "little") { 1 } else { 0x80 };
     byte & bit != 0
 }
 
 impl SocketMemory {
-    /// The array SK_MEMINFO; its ninth number, drops, exists since Linux 4.7.
+    /// Parses the SK_MEMINFO array; its ninth number, drops, exists since Linux 4.7.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| u32_at(bytes, 4 * index);
         Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
@@ -178,7 +180,7 @@ impl SocketMemory {
 }
 
 impl InetSocket {
-    /// A socket from a list, without buffers and TCP_INFO. It cannot be queried again
+    /// Converts a listed socket; buffers and TCP_INFO are absent. It cannot be queried again
     /// ([`Network::inet_socket`]).
     pub fn of_listed(listed: Listed) -> Self {
         let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
@@ -248,11 +250,11 @@ fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
 }
 
 impl Network {
-    /// All TCP or UDP sockets of a family. Costs some microseconds per socket, and for TCP a
-    /// millisecond for the kernel's hash table.
+    /// Returns all TCP or UDP sockets of an address family. Costs a few microseconds per socket
+    /// and, for TCP, a millisecond for the kernel's hash table.
     ///
     /// # Errors
-    /// The kernel has no sock_diag for them.
+    /// The kernel has no sock_diag for this protocol.
     pub fn inet_sockets(
         &self,
         protocol: InetProtocol,
@@ -266,8 +268,8 @@ impl Network {
         Ok(sockets)
     }
 
-    /// Current state of a known TCP socket; `None` if it is gone, and for UDP, which the kernel
-    /// looks up differently.
+    /// Returns the current state of a known TCP socket; `None` if it is gone, or for UDP, which the
+    /// kernel looks up differently.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -279,7 +281,7 @@ impl Network {
         });
         match answer {
             Ok(()) => Ok(found.filter(|socket| socket.inode == seen.inode)),
-            // ENOENT: closed. ESTALE: another one has taken its place.
+            // ENOENT: closed. ESTALE: another socket has taken its place.
             Err(Error::Call { errno: libc::ENOENT | libc::ESTALE, .. }) => Ok(None),
             Err(error) => Err(error),
         }

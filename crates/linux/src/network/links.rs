@@ -27,9 +27,9 @@ pub struct Link {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Hardware address: six bytes for Ethernet; empty if it has none.
+    /// Hardware address: six bytes for Ethernet; empty if the interface has none.
     pub address: Vec<u8>,
-    /// Kind of virtual interface: `veth`; `None` for hardware.
+    /// Kind of virtual interface, such as `veth`; `None` for hardware.
     pub kind: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
@@ -47,15 +47,15 @@ pub struct Link {
     pub tx_bytes: u64,
     /// Packets received with errors.
     pub rx_errors: u64,
-    /// Packets not sent because of an error.
+    /// Packets not sent because of errors.
     pub tx_errors: u64,
     /// Packets dropped on receipt.
     pub rx_dropped: u64,
-    /// Packets dropped when sending.
+    /// Packets dropped on transmit.
     pub tx_dropped: u64,
-    /// Packets dropped for lack of room in the NIC.
+    /// Packets dropped for lack of buffer space in the NIC.
     pub rx_missed: u64,
-    /// Packets without a protocol handler.
+    /// Packets for which there was no protocol handler.
     pub rx_no_handler: u64,
 }
 
@@ -66,7 +66,7 @@ impl Link {
         let number = |kind| attribute(attributes, kind).and_then(|bytes| u32_at(bytes, 0));
         let kind = attribute(attributes, INFO).and_then(|info| attribute(info, INFO_KIND));
         let counts = attribute(attributes, COUNTS).unwrap_or_default();
-        // `rtnl_link_stats64`; older kernels have fewer.
+        // `rtnl_link_stats64`; older kernels have fewer counters.
         let count = |index: usize| u64_at(counts, 8 * index).unwrap_or(0);
         Some(Self {
             index: u32_at(body, 4)?,
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!((link.mtu, link.rx_queues, link.tx_queues), (Some(1500), Some(2), None));
         assert_eq!((link.tx_packets, link.rx_dropped, link.rx_missed), (1, 6, 15));
         assert_eq!(link.rx_no_handler, 23);
-        // Linux before 4.6 has no count of packets without a handler.
+        // Linux before 4.6 does not count packets without a handler.
         assert_eq!(Link::decode(&answer(23)).unwrap().rx_no_handler, 0);
     }
 

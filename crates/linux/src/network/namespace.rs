@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets of a namespace that this program is not in.
+//! Opens sockets in a network namespace that this program is not in.
 //!
-//! A thread may enter another network namespace, but not another user namespace, whose owner the
-//! former's rights come from; a process of one thread may. So a child is forked that enters both,
-//! opens the sockets, hands them over and ends. It calls async-signal-safe functions only.
+//! In a multithreaded process, a thread may enter another network namespace, but not the user
+//! namespace that owns it and from which the necessary rights come; a single-threaded process may
+//! enter both. So we fork a child that enters both, opens the sockets, hands them over and exits.
+//! It calls async-signal-safe functions only.
 
 use super::SOCKETS;
 use crate::{Error, signal};
@@ -11,7 +12,7 @@ use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-const ADVICE: &str = "run as root, or as the user who made the namespace";
+const ADVICE: &str = "run as root, or as the user who created the namespace";
 
 /// Buffer for the control message that carries the sockets, suitably aligned.
 #[repr(C, align(8))]
@@ -20,7 +21,7 @@ struct Control([u8; 64]);
 /// Opens the sockets of [`super::Network`] in the namespace of a process.
 ///
 /// # Errors
-/// The process is gone, or its namespaces may not be entered.
+/// The process is gone, or this program is not permitted to enter its namespaces.
 pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     let user = match names_of(pid, "user") {
         (Some(own), Some(other)) if own == other => None,
@@ -30,25 +31,25 @@ pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     let (receiver, sender) = pair()?;
     let user_number = user.as_ref().map(AsRawFd::as_raw_fd);
     let before = signal::block_all();
-    // SAFETY: the child calls only async-signal-safe functions until it ends.
+    // SAFETY: the child calls only async-signal-safe functions until it exits.
     let child = unsafe { libc::fork() };
     if child != 0 {
         signal::set_mask(&before);
     }
     match child {
-        -1 => Err(Error::last("fork", String::new(), "end other processes")),
+        -1 => Err(Error::last("fork", String::new(), "stop other processes")),
         0 => enter_and_send(user_number, network.as_raw_fd(), sender.as_raw_fd()),
         child => {
             drop(sender);
             let received = receive(&receiver, pid);
-            // SAFETY: a number and no place for the status.
+            // SAFETY: takes a number and a null status pointer.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             received
         }
     }
 }
 
-/// Paths of a kind of namespace: this program's, and a process's.
+/// Returns the identifiers of two namespaces of one kind: this program's and another process's.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -69,12 +70,12 @@ fn open(pid: u32, kind: &str) -> Result<File, Error> {
 fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: `ends` is valid for writing two numbers.
+    // SAFETY: `ends` is writable and holds two numbers.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } < 0 {
-        let advice = "raise the limit of open files (ulimit -n)";
+        let advice = "raise the open-file limit (ulimit -n)";
         return Err(Error::last("socketpair", String::new(), advice));
     }
-    // SAFETY: the kernel has just opened both, and no other code knows them.
+    // SAFETY: the kernel has just opened both, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -83,15 +84,15 @@ fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     let sockets = enter(user, network);
     let errno = match sockets {
         Some(_) => 0,
-        // SAFETY: the place of the error number is this thread's.
+        // SAFETY: errno is thread-local.
         None => unsafe { *libc::__errno_location() },
     };
     send(to, errno, sockets);
-    // SAFETY: ends the child without running the parent's destructors.
+    // SAFETY: exits the child without running the parent's destructors.
     unsafe { libc::_exit(0) }
 }
 
-/// Enters the namespaces and opens the sockets; on failure `None`, with errno set.
+/// Enters the namespaces and opens the sockets; returns `None` on failure, with errno set.
 fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
     for (file, kind) in enters {
@@ -116,34 +117,34 @@ fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
     let mut number = errno.to_ne_bytes();
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
     let mut control = Control([0; 64]);
-    // SAFETY: all fields are numbers and pointers, and zero is one.
+    // SAFETY: all fields are numbers and pointers, for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     if let Some(sockets) = sockets {
         let bytes = size_of_val(&sockets) as u32;
         message.msg_control = control.0.as_mut_ptr().cast();
-        // SAFETY: arithmetic on a number.
+        // SAFETY: only arithmetic on a number.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(bytes) } as _;
-        // SAFETY: `message` has a control buffer of that length, so its first header is inside.
+        // SAFETY: `message` has a control buffer of that length, so the first header is within it.
         let header = unsafe { &mut *libc::CMSG_FIRSTHDR(&raw const message) };
         header.cmsg_level = libc::SOL_SOCKET;
         header.cmsg_type = libc::SCM_RIGHTS;
-        // SAFETY: arithmetic on a number.
+        // SAFETY: only arithmetic on a number.
         header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as _;
-        // SAFETY: CMSG_SPACE provided room for the three numbers behind the header.
+        // SAFETY: CMSG_SPACE reserved room for the three numbers after the header.
         unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().write_unaligned(sockets) };
     }
-    // SAFETY: `message` points to what lives until the call returns.
+    // SAFETY: everything `message` points to lives until the call returns.
     unsafe { libc::sendmsg(to, &raw const message, 0) };
 }
 
-/// Receives the message of [`send`].
+/// Receives the message sent by [`send`].
 fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     let mut number = [0u8; 4];
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
     let mut control = Control([0; 64]);
-    // SAFETY: all fields are numbers and pointers, and zero is one.
+    // SAFETY: all fields are numbers and pointers, for which all-zero is valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
@@ -151,12 +152,12 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     message.msg_controllen = control.0.len() as _;
     let refused = |errno| Error::Call {
         call: "setns",
-        value: format!("network of process {pid}"),
+        value: format!("network namespace of process {pid}"),
         errno,
         advice: ADVICE,
     };
     let got = loop {
-        // SAFETY: `message` points to what lives until the call returns.
+        // SAFETY: everything `message` points to lives until the call returns.
         let got =
             unsafe { libc::recvmsg(from.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
         let errno = std::io::Error::last_os_error().raw_os_error();
@@ -167,19 +168,19 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     if got != 4 || i32::from_ne_bytes(number) != 0 {
         return Err(refused(if got == 4 { i32::from_ne_bytes(number) } else { libc::EPERM }));
     }
-    // SAFETY: `message` was filled by the kernel and its control buffer lives.
+    // SAFETY: `message` was filled in by the kernel, and its control buffer is still alive.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
-    // SAFETY: arithmetic on a number.
+    // SAFETY: only arithmetic on a number.
     let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; 3]>() as u32) } as usize;
     let header = header.filter(|header| {
-        // Its type differs between C libraries.
+        // The type of `cmsg_len` differs between C libraries.
         let length = u64::try_from(header.cmsg_len).ok();
         header.cmsg_type == libc::SCM_RIGHTS && length == Some(expected as u64)
     });
     let header = header.ok_or_else(|| refused(libc::EMFILE))?;
-    // SAFETY: the length of the message says that three numbers follow the header.
+    // SAFETY: the header's length shows that three numbers follow it.
     let sockets = unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().read_unaligned() };
-    // SAFETY: the kernel has just opened them here, and no other code knows them.
+    // SAFETY: the kernel has just opened them in this process, and nothing else owns them.
     Ok(sockets.map(|socket| unsafe { OwnedFd::from_raw_fd(socket) }))
 }
 

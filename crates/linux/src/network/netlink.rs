@@ -5,12 +5,12 @@ use super::u32_at;
 use crate::Error;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Length of `nlmsghdr`: length, type, flags, sequence, port.
+/// Length of `nlmsghdr`: length, type, flags, sequence number, port ID.
 const HEADER: usize = 16;
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
 const ACKNOWLEDGE: u16 = 4;
-/// Flags: create the object, fail if it exists.
+/// Flags: create the object; fail if it exists.
 pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
 const ERROR: u16 = 2;
@@ -19,10 +19,10 @@ const DONE: u16 = 3;
 /// Receive buffer size: the kernel sends at most 32 KiB per part, even to larger buffers.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Buffer size of a reply about one object: a connection takes about 700 bytes.
+/// Buffer size for a reply about one object: a connection takes about 700 bytes.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// Timeout of a reply.
+/// Timeout for a reply.
 static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
 
 /// A message.
@@ -33,7 +33,7 @@ pub(super) struct Message<'b> {
     pub(super) body: &'b [u8],
 }
 
-/// Messages of one reply; ends at the first damaged one.
+/// Iterates over the messages in one reply; ends at the first damaged one.
 pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -45,8 +45,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Attributes of a message: type without its two flag bits, and bytes. Ends at the first damaged
-/// one.
+/// Iterates over the attributes in a message: type without its two flag bits, and payload. Ends at
+/// the first damaged one.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [length, kind] = halves(u32_at(bytes, 0)?);
@@ -56,12 +56,12 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// Bytes of the first attribute of a type.
+/// Returns the payload of the first attribute of a type.
 pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, body)| body)
 }
 
-/// Two consecutive 16-bit numbers in memory.
+/// Splits a number into the two consecutive 16-bit numbers that it holds in memory.
 fn halves(number: u32) -> [u16; 2] {
     let [a, b, c, d] = number.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
@@ -82,7 +82,7 @@ pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
 /// Sets the timeouts of a socket.
 pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-        // SAFETY: the option's value is a `timeval` that is valid during the call.
+        // SAFETY: the option value is a `timeval` that is valid during the call.
         let status = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -93,7 +93,7 @@ pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
             )
         };
         if status < 0 {
-            let advice = "allow setsockopt in the sandbox this runs in";
+            let advice = "allow setsockopt in this sandbox";
             return Err(Error::last("setsockopt", "timeout".to_owned(), advice));
         }
     }
@@ -120,19 +120,19 @@ pub(super) fn get(
     ask(socket, kind, REQUEST, body, &mut each)
 }
 
-/// Changes an object in the namespace of the socket.
+/// Changes an object in the socket's namespace.
 pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
     let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
     changed.map_err(|error| match error {
         Error::Call { call, value, errno, .. } => {
-            let advice = "load the kernel module (modprobe veth), and be root in the namespace";
+            let advice = "load the kernel module (modprobe veth), and run as root in the namespace";
             Error::Call { call, value, errno, advice }
         }
         other => other,
     })
 }
 
-const ADVICE: &str = "load the kernel module for it (inet_diag, udp_diag, af_packet_diag)";
+const ADVICE: &str = "load its kernel module (inet_diag, udp_diag, af_packet_diag)";
 
 fn ask(
     socket: &OwnedFd,
@@ -167,7 +167,7 @@ fn ask(
     }
 }
 
-/// State of a multi-part reply after one part.
+/// State of a multi-part reply after a part has been processed.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Continues,

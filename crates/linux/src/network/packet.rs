@@ -20,15 +20,15 @@ const MEMORY: u16 = 6;
 /// State of an AF_PACKET socket at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket {
-    /// Its inode, as in /proc/PID/fd.
+    /// Socket inode, as in /proc/PID/fd.
     pub inode: u32,
-    /// Index of the interface it is bound to; 0 for all.
+    /// Index of the interface that the socket is bound to; 0 for all.
     pub interface: u32,
     /// Receive ring, if any.
     pub receive_ring: Option<PacketRing>,
     /// Transmit ring, if any.
     pub transmit_ring: Option<PacketRing>,
-    /// Buffer sizes; drops of a ring are not counted there.
+    /// Buffer sizes; drops from a ring are not included.
     pub memory: Option<SocketMemory>,
 }
 
@@ -39,7 +39,7 @@ pub struct PacketRing {
     pub blocks: u32,
     /// Bytes per block.
     pub block_bytes: u32,
-    /// Number of frames; for TPACKET_V3, of the requested frame size.
+    /// Number of frames; for TPACKET_V3, the number at the requested frame size.
     pub frames: u32,
     /// Requested bytes per frame.
     pub frame_bytes: u32,
@@ -83,7 +83,7 @@ impl Network {
     /// All packet sockets.
     ///
     /// # Errors
-    /// The kernel has no packet_diag.
+    /// The kernel does not have packet_diag.
     pub fn packet_sockets(&self) -> Result<Vec<PacketSocket>, Error> {
         let mut request = vec![libc::AF_PACKET as u8, 0, 0, 0];
         request.extend(0u32.to_ne_bytes());

@@ -24,20 +24,21 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
 impl Network {
-    /// Creates a veth pair: `near` in this namespace, `far` in that of the process `pid`. Needs
-    /// root in the user namespaces that own both.
+    /// Creates a veth pair: `near` in this namespace, `far` in the namespace of process `pid`.
+    /// Needs root in the user namespaces that own both.
     ///
     /// # Errors
-    /// The caller may not, the kernel has no veth, or an interface of that name exists.
+    /// The caller lacks the privilege, the kernel has no veth driver, or an interface of that name
+    /// exists.
     pub fn add_pair(&self, near: &str, far: &str, pid: u32) -> Result<(), Error> {
         change(&self.route, NEW_LINK, CREATE, &pair(near, far, pid))
     }
 
-    /// Assigns an IPv4 address to an interface of this namespace and brings it up. Needs root in
-    /// the user namespace that owns this one.
+    /// Assigns an IPv4 address to an interface in this namespace and brings the interface up. Needs
+    /// root in the user namespace that owns this one.
     ///
     /// # Errors
-    /// There is no such interface, or the caller may not.
+    /// There is no such interface, or the caller lacks the privilege.
     pub fn bring_up(&self, name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), Error> {
         let link = self.links()?.into_iter().find(|link| link.name == name);
         let index = link.map_or(0, |link| link.index);
@@ -46,7 +47,7 @@ impl Network {
     }
 }
 
-/// A NUL-terminated interface name.
+/// Returns an interface name with a terminating NUL.
 fn terminated(name: &str) -> Vec<u8> {
     name.bytes().chain([0]).collect()
 }

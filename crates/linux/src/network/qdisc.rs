@@ -24,27 +24,27 @@ const TBF_RATE: u16 = 4;
 const HTB_PARAMETERS: u16 = 1;
 const HTB_CEILING: u16 = 7;
 
-/// TC_H_ROOT: the parent of root disciplines.
+/// TC_H_ROOT: the parent of root qdiscs.
 const ROOT: u32 = u32::MAX;
 
 /// State of a queueing discipline at one moment. Counters start at its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Index of its interface.
+    /// Index of the interface.
     pub interface: u32,
-    /// Name of the discipline: `tbf`.
+    /// Name of the discipline, such as `tbf`.
     pub kind: String,
-    /// Its handle: major number in the upper 16 bits.
+    /// Handle: major number in the upper 16 bits.
     pub handle: u32,
-    /// Its parent: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
+    /// Parent: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
     pub parent: u32,
     /// Bytes sent through it.
     pub bytes: u64,
     /// Packets sent through it. A 32-bit counter before Linux 5.5.
     pub packets: u64,
-    /// Packets dropped. A 32-bit counter, as are those below.
+    /// Packets dropped. A 32-bit counter, like the ones below.
     pub drops: u32,
-    /// Overlimits: times that a packet had to wait.
+    /// Overlimits: the number of times that a packet had to wait.
     pub overlimits: u32,
     /// Packets requeued because the driver did not accept them.
     pub requeues: u32,
@@ -56,10 +56,10 @@ pub struct Qdisc {
     pub rate: Option<u64>,
 }
 
-/// A class of an `htb`.
+/// A class in an `htb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClass {
-    /// Class ID: the discipline's handle in the upper 16 bits.
+    /// Class ID, with the qdisc's handle in the upper 16 bits.
     pub handle: u32,
     /// Whether it is a root class.
     pub is_outermost: bool,
@@ -107,14 +107,14 @@ impl HtbClass {
         Some(Self {
             handle: u32_at(body, 8)?,
             is_outermost: u32_at(body, 12)? == ROOT,
-            // `tc_htb_opt`: the ratespec of the rate, then that of the ceiling.
+            // `tc_htb_opt`: the ratespec for the rate, then the one for the ceiling.
             ceiling: rate(options, HTB_PARAMETERS, HTB_CEILING, 12)?,
         })
     }
 }
 
-/// Rate in bytes per second: the 64-bit attribute, present from 4 GiB/s, else the last field of the
-/// `tc_ratespec` at offset `at` of the parameters.
+/// Returns a rate in bytes per second: the 64-bit attribute, present from 4 GiB/s, otherwise the
+/// last field of the `tc_ratespec` at offset `at` in the parameters.
 fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
     let wide = attribute(options, wide).and_then(|bytes| u64_at(bytes, 0));
     let narrow = || u32_at(attribute(options, parameters)?, at + 8).map(u64::from);
@@ -122,8 +122,8 @@ fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
 }
 
 impl Network {
-    /// All queueing disciplines of all interfaces, including those that the kernel adds below a
-    /// multiqueue root.
+    /// Returns all queueing disciplines on all interfaces, including those that the kernel adds
+    /// below a multiqueue root.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -135,7 +135,7 @@ impl Network {
         Ok(qdiscs)
     }
 
-    /// The classes of the `htb` disciplines of an interface.
+    /// Returns the classes of an interface's `htb` disciplines.
     ///
     /// # Errors
     /// The kernel does not answer.
@@ -164,7 +164,7 @@ mod tests {
         numbers(&[0, 3, handle, ROOT, 2])
     }
 
-    /// A tbf of 300 Mbit/s that dropped 7,378 packets.
+    /// A 300 Mbit/s tbf that has dropped 7,378 packets.
     fn tbf(is_wide: bool) -> Vec<u8> {
         let mut body = header(0x8001_0000);
         put(&mut body, KIND, b"tbf\0");

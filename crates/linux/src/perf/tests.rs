@@ -4,7 +4,7 @@ use super::*;
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
-/// Pages that stay with the caller, so that the next ones are new as well.
+/// Touches new pages and returns them, so that the next call cannot reuse them.
 #[must_use]
 fn touch_new_pages(pages: usize) -> Vec<u8> {
     let page = 4096;
@@ -31,7 +31,7 @@ fn a_group_counts_the_faults_of_this_thread_while_enabled() {
     let _meanwhile = touch_new_pages(600);
     leader.disable().unwrap();
     let first = leader.read().unwrap();
-    // Huge pages would need fewer: the vector is smaller than two of them.
+    // Huge pages would cause fewer faults, but the vector is smaller than two of them.
     assert!(first.values()[1] >= 88, "{first:?}");
     assert!(first.values()[0] > 0 && first.running_ns == first.enabled_ns, "{first:?}");
     let _after = touch_new_pages(600);

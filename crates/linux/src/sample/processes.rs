@@ -6,7 +6,7 @@ use super::{array, half, word};
 /// A process event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// A code mapping of a file or of anonymous memory.
+    /// A file or anonymous memory was mapped as code.
     Mapped(Mapped<'a>),
     /// A thread was renamed.
     Named {
@@ -16,7 +16,7 @@ pub enum Change<'a> {
         tid: u32,
         /// The name, usually at most 15 bytes.
         name: &'a [u8],
-        /// Whether by execve(2), which removes all mappings of the process.
+        /// Whether it was renamed by execve(2), which removes all mappings of the process.
         is_exec: bool,
         /// Kernel clock, nanoseconds.
         time_ns: u64,
@@ -34,7 +34,7 @@ pub enum Change<'a> {
     },
 }
 
-/// A mapping of code.
+/// A code mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapped<'a> {
     /// The process.
@@ -47,16 +47,16 @@ pub struct Mapped<'a> {
     pub offset: u64,
     /// Device of the file: major and minor number.
     pub device: (u32, u32),
-    /// Inode of the file; 0 without one.
+    /// Inode of the file; 0 if there is no file.
     pub inode: u64,
-    /// Path of the file, or a pseudo-name: `//anon`, `[vdso]`.
+    /// Path of the file, or a pseudo-name such as `//anon` or `[vdso]`.
     pub path: &'a [u8],
     /// Kernel clock, nanoseconds.
     pub time_ns: u64,
 }
 
 impl Change<'_> {
-    /// Time of the event by the kernel clock, nanoseconds.
+    /// Returns the time of the event on the kernel clock, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Mapped(mapped) => mapped.time_ns,
@@ -70,10 +70,10 @@ const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 0x2000;
-/// Trailer of every record but samples: thread, time, CPU.
+/// Trailer of every record except samples: thread, time, CPU.
 const TRAILER_BYTES: usize = 24;
 
-/// Parses a record, if it is a complete process event.
+/// Parses a record; `None` if it is not a complete process event.
 pub(super) fn change(kind: u32, misc: u16, body: &[u8]) -> Option<Change<'_>> {
     let end = body.len().checked_sub(TRAILER_BYTES)?;
     let time_ns = word(body, end + 8)?;

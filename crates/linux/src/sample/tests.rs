@@ -147,7 +147,7 @@ fn changes_of_processes_are_read() {
 fn a_short_sample_is_not_a_sample() {
     let bytes = with_header(SAMPLE, 0, &[0; 24]);
     assert_eq!(records(&bytes, PLAIN).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
-    // Raw bytes beyond the end of the record.
+    // The raw bytes extend beyond the end of the record.
     let mut body = [0; 40];
     body[32..36].copy_from_slice(&u32::MAX.to_ne_bytes());
     let bytes = with_header(SAMPLE, 0, &body);
@@ -164,7 +164,7 @@ proptest! {
         stack_bytes in prop::sample::select(vec![0, 64]),
     ) {
         let fields = Fields { is_raw, has_registers, has_chain, stack_bytes };
-        // Every record takes at least its header.
+        // Every record takes up at least its header.
         prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
 
@@ -205,7 +205,7 @@ fn positions_further_apart_than_the_ring_give_nothing() {
     assert_eq!(pieces(9, 8, 64), [(0, 0); 2]);
 }
 
-/// This thread, sampled every 0.2 ms of its CPU time, with 1 page: samples that do not fit are
+/// Samples this thread every 0.2 ms of its CPU time into 1 page: samples that do not fit are
 /// counted.
 #[test]
 fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
@@ -237,12 +237,12 @@ fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     drain(&mut ring);
     spin(&event, 80_000_000);
     drain(&mut ring);
-    // One page holds 102 samples of 40 bytes.
+    // One page holds 102 samples of 40 bytes each.
     assert!(samples > 100, "{samples} samples, {lost} lost");
     assert!(lost > 50, "{samples} samples, {lost} lost");
 }
 
-/// Works until the thread has run for `until_ns` since `event` was opened.
+/// Keeps busy until the thread has run for `until_ns` since `event` was opened.
 fn spin(event: &Event, until_ns: u64) {
     let mut sum = 1u64;
     while event.read().unwrap().values()[0] < until_ns {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a load while others use memory.
+//! Cost of a load while other threads use memory.
 //!
-//! The calling thread walks a chain in one half of the arena, the others read the rest: a given
-//! number of them, for a given share of each [`PERIOD_NS`]. Their reads within the windows of the
-//! chase are counted. A preempted reader leaves its window with less load than intended, so only
-//! windows with nearly the maximum load are valid. The result is their median: the fastest window
-//! would be the least loaded.
+//! The calling thread walks a chain in one half of the arena while a given number of other threads
+//! read the other half for a given share of each [`PERIOD_NS`]. Their reads during the windows of
+//! the chase are counted. If a reader is preempted, its window gets less load than intended, so
+//! only windows with nearly the maximum load are valid. The result is their median: the fastest
+//! window would be the least loaded.
 
 use super::sweep::{LOT, Piece, Sweeper};
 use super::team::{self, spin_until};
@@ -34,16 +34,16 @@ const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
 
-/// Share of the maximum load from which on a window has the intended load.
+/// Share of the maximum load above which a window counts as having the intended load.
 const AS_MEANT: f64 = 0.75;
 
-/// Lots that a reader reads between two clock reads: 6 us at 10 GB/s.
+/// Lots read by a reader between two clock reads: 6 us at 10 GB/s.
 const STRETCH_LOTS: u64 = 64;
 
-/// Loads for estimating how many fill a window.
+/// Loads used to estimate how many fill a window.
 const PROBE_LOADS: u64 = 256;
 
-/// Keeps a stopped clock from making windows endless: no memory load is faster.
+/// Keeps a stopped clock from making windows endless: no load from memory is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
 
 /// Load by the other threads.
@@ -54,17 +54,17 @@ struct Load {
     duty: u32,
 }
 
-/// Orders to the readers, and their results.
+/// Commands to the readers, and the readers' results.
 #[derive(Debug)]
 struct Orders {
     threads: AtomicUsize,
     duty: AtomicU32,
     is_over: AtomicBool,
-    /// Lots read so far, by reader.
+    /// Number of lots read so far by each reader.
     read: Vec<Count>,
 }
 
-/// A counter padded against false sharing: some processors fetch pairs of 64-byte lines.
+/// A counter padded against false sharing: some processors fetch 64-byte lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
@@ -76,8 +76,9 @@ struct Sample {
     gb_per_s: f64,
 }
 
-/// Latency of a load from memory while the other CPUs read it at increasing rates. If that cannot
-/// be measured, for example with a single CPU, there is one point, whose figures give the reason.
+/// Measures the latency of a load from memory while the other CPUs read memory at increasing rates.
+/// If this cannot be measured, for example with a single CPU, there is one point whose figures give
+/// the reason.
 pub fn loaded(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -86,20 +87,21 @@ pub fn loaded(
 ) -> Vec<LoadedLatency> {
     windows.progress("loads under concurrent reads");
     let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
-        return vec![unknown("only one CPU is available: no concurrent readers possible")];
+        return vec![unknown("only one CPU is available, so no concurrent readers can run")];
     };
     let half = arena.bytes() / 2 / LOT * LOT;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
     if (half as f64) < 2.0 * caches {
-        return vec![unknown("half of the memory allowed fits in the caches: allow more")];
+        return vec![unknown("half of the allowed memory fits in the caches: allow more")];
     }
     let start = arena.start().wrapping_add(half);
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
     let goes_on = || !windows.is_stopped() && Instant::now() < request.deadline;
     if !chain.grow(half / request.line, goes_on) {
-        return vec![unknown(&format!("no time was left; {}", windows.more_time()))];
+        return vec![unknown(&format!("no time left; {}", windows.more_time()))];
     }
-    // SAFETY: the second half of the arena, which is borrowed alone by a chain of the first half.
+    // SAFETY: the second half of the arena; the arena is exclusively borrowed by a chain that uses
+    // only the first half.
     let mut rest = unsafe { Piece::at(start, half) };
     evict(&mut rest);
     let pieces = rest.split(others.len(), LOT);
@@ -126,7 +128,7 @@ pub fn loaded(
     }
 }
 
-/// Loads to try with this number of other CPUs.
+/// Returns the loads to try with this number of other CPUs.
 fn loads(others: usize) -> Vec<Load> {
     let some = std::iter::successors(Some(1), |threads| Some(threads * 2));
     let some = some.take_while(|&threads| threads < others);
@@ -135,7 +137,7 @@ fn loads(others: usize) -> Vec<Load> {
     std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
 }
 
-/// Reads all of `piece`, which evicts everything else from the caches.
+/// Evicts everything else from the caches by reading all of `piece`.
 fn evict(piece: &mut Piece<'_>) {
     let bytes = piece.bytes();
     if let Some(mut sweeper) = Sweeper::new(Operation::Read, piece.again(), bytes) {
@@ -143,7 +145,7 @@ fn evict(piece: &mut Piece<'_>) {
     }
 }
 
-/// A reader; numbers start at 1.
+/// Runs a reader; numbers start at 1.
 fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     let bytes = piece.bytes();
     let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
@@ -166,7 +168,7 @@ fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     }
 }
 
-/// Windows of the chase under each load.
+/// Measures windows of the chase under each load.
 fn chase(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -197,7 +199,7 @@ fn chase(
     samples
 }
 
-/// A window of `loads` loads, unless the chasing thread was preempted in it.
+/// Measures a window of `loads` loads; `None` if the chasing thread was preempted during it.
 fn window(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -216,7 +218,7 @@ fn window(
 }
 
 impl Orders {
-    /// Sends the orders, and waits until all threads have read them.
+    /// Sends the commands and waits until all threads have read them.
     fn give(&self, load: &Load) {
         self.threads.store(load.threads, Ordering::Relaxed);
         self.duty.store(load.duty, Ordering::Relaxed);
@@ -224,14 +226,15 @@ impl Orders {
         spin_until(|| monotonic_ns() - start > 2 * PERIOD_NS);
     }
 
-    /// Total bytes read by all readers.
+    /// Returns the total number of lots read by all readers.
     fn lots(&self) -> u64 {
         self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// Samples with the intended load: with readers, the windows in which they read; without, those in
-/// which none did, since a preempted reader completes its share when it runs again.
+/// Returns the samples with the intended load: with readers, the windows in which they read;
+/// without readers, the windows in which none did, since a preempted reader completes its share
+/// when it runs again.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
     let is_meant = |sample: &Sample| match load.threads {
@@ -244,9 +247,9 @@ fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
 const LATENCY: &str = "pointer chase over half of the memory: median of the windows with \
                        undisturbed readers";
 
-const RATE: &str = "counted by the readers during the chase windows, median";
+const RATE: &str = "median of the readers' counts during the chase windows";
 
-/// The record's form of a load; `more` is the advice for getting more time.
+/// Converts a load to the record's form; `more` is the advice for getting more time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
@@ -277,7 +280,7 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     }
 }
 
-/// The single point of a measurement that was impossible.
+/// Returns the single point of a measurement that was impossible.
 fn unknown(reason: &str) -> LoadedLatency {
     LoadedLatency {
         threads: 0,
@@ -305,7 +308,7 @@ mod tests {
         assert_eq!(all(5), some);
     }
 
-    /// Windows in which the readers were away are faster, and do not count.
+    /// Windows during which the readers were not running are faster, and do not count.
     #[test]
     fn windows_with_less_load_than_meant_do_not_count() {
         let away = (0..30).map(|k| sample(100.0, f64::from(k) / 2.0));
@@ -330,7 +333,7 @@ mod tests {
     fn without_readers_all_windows_count() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
         assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples, "").latency_ns.n, 9);
-        // A reader that finished late must not count as no load.
+        // A window with a reader that finished late must not count as unloaded.
         let late = samples.iter().copied().chain([sample(50.0, 0.1), sample(60.0, 20.0)]);
         let point = record(&Load { threads: 0, duty: 0 }, &late.collect::<Vec<_>>(), "");
         assert_eq!((point.latency_ns.n, point.latency_ns.as_number()), (9, Some(5.0)));

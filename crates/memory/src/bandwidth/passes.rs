@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of one thread, pass by pass, and the selection of those of several threads that count.
+//! The windows of one thread, pass by pass, and the selection of the windows across threads that
+//! count.
 
 use super::Job;
 use super::sweep::{LOT, Piece, Sweeper};
@@ -8,23 +9,23 @@ use linerate_linux::monotonic_ns;
 use linerate_trial::{Clock, orders};
 use std::time::Instant;
 
-/// Passes over everything: as many as an interval of 95 % needs.
+/// Passes over everything: as many as a 95 % interval needs.
 const PASSES: u32 = 6;
 
 /// Maximum number of passes when windows are dropped.
 const MOST_PASSES: u32 = 4 * PASSES;
 
-/// Windows of a level and an operation in a pass.
+/// Windows per level and operation in a pass.
 const WINDOWS: u32 = 3;
 
-/// Window length: threads that start a few us apart overlap for nearly all of it.
+/// Window length, such that threads starting a few us apart overlap for nearly all of it.
 const WINDOW_NS: f64 = 300_000.0;
 
-/// Share of a window during which all threads must be working.
+/// Share of a window during which all threads must be sweeping.
 const TOGETHER: f64 = 0.9;
 
-/// Sweeps before a window, unless that takes more than [`WARM_NS`]. Some caches keep a line only
-/// once it has come several times.
+/// Sweeps before a window, unless they take more than [`WARM_NS`]. Some caches keep a line only
+/// after it has been fetched several times.
 const WARM_SWEEPS: u64 = 3;
 
 const WARM_NS: f64 = 3.0 * WINDOW_NS;
@@ -43,18 +44,18 @@ pub(super) struct Sample {
     kept: bool,
 }
 
-/// The work of every thread: jobs in turn, each at the same time on all threads.
+/// The work of every thread: one job after the other, each at the same time on all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) jobs: &'a [Job],
-    /// Seed of the order of jobs, a new order per pass; threads with the same seed use the same
+    /// Seed for the job order, which is new in each pass; threads with the same seed use the same
     /// order.
     pub(super) seed: u64,
     pub(super) deadline: Instant,
 }
 
-/// Windows of one thread, by job. Before each, `ready` decides whether to continue, given this
-/// thread's vote.
+/// Measures the windows of one thread, by job. Before each window, `ready` decides whether to
+/// continue, given this thread's vote.
 pub(super) fn rounds(
     windows: &Windows<'_>,
     mut piece: Piece<'_>,
@@ -85,15 +86,15 @@ pub(super) fn rounds(
     samples
 }
 
-/// Whether this thread has as many valid windows of each job as [`PASSES`] passes on a quiet
-/// machine.
+/// Whether this thread has as many valid windows of each job as [`PASSES`] passes would yield on a
+/// quiet machine.
 fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();
     let wanted = (PASSES * WINDOWS) as usize * 4 / 5;
     jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
 }
 
-/// Sweeps until the lines are where they stay; returns ns per lot at the end.
+/// Sweeps until the lines have settled in their cache level; returns the ns per lot at the end.
 fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
     let in_side = (sweeper.side() / LOT) as u64;
     let mut pace = f64::INFINITY;
@@ -109,7 +110,7 @@ fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
     pace
 }
 
-/// A window of about [`WINDOW_NS`].
+/// Measures a window of about [`WINDOW_NS`].
 fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lot: f64) -> Sample {
     let mut lots = (WINDOW_NS / ns_per_lot.max(LEAST_NS_PER_LOT)).ceil() as u64;
     let (mut begin, mut end) = (0, 0);
@@ -122,8 +123,8 @@ fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lo
     Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
 }
 
-/// ns per byte of all threads together, the fastest window of each pass; `samples` by thread and
-/// window.
+/// Returns ns per byte for all threads together, from the fastest window of each pass; `samples` is
+/// by thread and window.
 pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
     let mut best = [f64::INFINITY; MOST_PASSES as usize];
@@ -137,7 +138,7 @@ pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     best.into_iter().filter(|ns| ns.is_finite()).collect()
 }
 
-/// ns per byte of one window of all threads; `None` if it does not count.
+/// Returns ns per byte for one window of all threads; `None` if the window does not count.
 fn together(window: &[Sample]) -> Option<f64> {
     let ends = |part: fn(&Sample) -> u64| {
         let all = || window.iter().map(part);
@@ -171,7 +172,8 @@ mod tests {
         assert_eq!(together(&away), None);
     }
 
-    /// The fastest window of each pass that counts; a thread that has fewer windows ends it.
+    /// The fastest window that counts in each pass; evaluation ends with the thread that has the
+    /// fewest windows.
     #[test]
     fn a_pass_is_its_fastest_window() {
         let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading, writing and copying a piece of memory from end to end, repeatedly, with the widest
-//! registers of the processor.
+//! Reading, writing and copying a piece of memory from end to end, repeatedly, with the processor's
+//! widest registers.
 //!
 //! ```text
 //! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
 //! ```
 //!
-//! In assembly where the register matters, so that loads are executed although their result is
-//! unused. The stored value is not zero: some processors optimize stores of zeros.
+//! Written in assembly where the register matters, so that loads are executed although their
+//! results are unused. The stored value is not zero: some processors optimize stores of zeros.
 //!
-//! Left out: stores past the caches, and instructions that copy strings.
+//! Left out: non-temporal stores and string copy instructions.
 
 use linerate_record::memory::Operation;
 use std::marker::PhantomData;
 
-/// Each sweep covers a multiple of this: 16 of the widest registers.
+/// Every sweep covers a multiple of this many bytes: 16 of the widest registers.
 pub(super) const LOT: usize = 1024;
 
 /// The stored value.
@@ -28,25 +28,26 @@ pub(super) struct Piece<'a> {
     arena: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a piece is the only one to use its memory, as a mutable slice is; `split` sees to it.
+// SAFETY: a piece has exclusive access to its memory, like a mutable slice; `split` ensures this.
 unsafe impl Send for Piece<'_> {}
 
 impl<'a> Piece<'a> {
-    /// All of `memory`, rounded down to whole lots.
+    /// Takes all of `memory`, rounded down to whole lots.
     pub(super) fn new(memory: &'a mut [u64]) -> Self {
         let bytes = size_of_val(memory) / LOT * LOT;
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// `bytes` bytes from `start`, rounded down to whole lots.
+    /// Takes `bytes` bytes from `start`, rounded down to whole lots.
     ///
     /// # Safety
-    /// Nothing else may use them during the lifetime of the piece.
+    /// Nothing else may use this memory during the lifetime of the piece.
     pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
         Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
     }
 
-    /// `n` pieces of the same length, multiples of `grain`, itself a multiple of [`LOT`].
+    /// Splits the piece into `n` pieces of the same length, a multiple of `grain`, which must
+    /// itself be a multiple of [`LOT`].
     pub(super) fn split(self, n: usize, grain: usize) -> Vec<Self> {
         let bytes = self.bytes / n.max(1) / grain * grain;
         let piece = |k| Self { start: self.start.wrapping_add(k * bytes), bytes, ..self };
@@ -57,7 +58,7 @@ impl<'a> Piece<'a> {
         self.bytes
     }
 
-    /// A reborrow of the same memory.
+    /// Reborrows the same memory.
     pub(super) fn again(&mut self) -> Piece<'_> {
         Piece { start: self.start, bytes: self.bytes, arena: PhantomData }
     }
@@ -69,21 +70,22 @@ pub(super) struct Sweeper<'a> {
     routines: Routines,
     operation: Operation,
     start: *mut u8,
-    /// Distance from source to destination of copies.
+    /// Distance from source to destination for copies.
     apart: usize,
-    /// Bytes of one side: a multiple of [`LOT`], not 0.
+    /// Size of one side in bytes: a multiple of [`LOT`], not 0.
     side: usize,
     at: usize,
     piece: PhantomData<Piece<'a>>,
 }
 
 impl<'a> Sweeper<'a> {
-    /// For `bytes` bytes of `piece`, both sides of a copy together. `None` if the piece is smaller,
-    /// or less than a lot remains for each side.
+    /// Creates a sweeper over `bytes` bytes of `piece`, which for a copy includes both sides.
+    /// `None` if the piece is smaller, or less than a lot remains for each side.
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
             Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
-            // Half a page off: loads that follow stores to the same place of another page wait.
+            // Offset by half a page: loads that follow stores to the same page offset in another
+            // page stall.
             Operation::Copy => {
                 let apart = bytes / 2 / LOT * LOT;
                 let off = if apart % 4096 == 0 && apart > 2 * LOT { 2 * LOT } else { 0 };
@@ -95,12 +97,12 @@ impl<'a> Sweeper<'a> {
         fits.then_some(Self { routines, operation, start, apart, side, at: 0, piece: PhantomData })
     }
 
-    /// Bytes of one side.
+    /// Size of one side in bytes.
     pub(super) fn side(&self) -> usize {
         self.side
     }
 
-    /// Works on `lots` lots, at least one, and returns their number.
+    /// Sweeps `lots` lots, at least one, and returns their number.
     pub(super) fn advance(&mut self, lots: u64) -> u64 {
         let mut left = lots.max(1);
         while left > 0 {
@@ -135,12 +137,12 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// Reads `bytes` bytes at the first address, or writes as many at the second, or both, `times`
-/// times.
+/// Reads `bytes` bytes at the first address, writes the same number at the second, or does both,
+/// `times` times.
 ///
 /// # Safety
-/// The caller has exclusive access to this number of bytes at both. `bytes` is a multiple of
-/// [`LOT`] and, as the last number, not 0.
+/// The caller has exclusive access to this number of bytes at both addresses. `bytes` is a multiple
+/// of [`LOT`]; neither it nor the last number is 0.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -179,13 +181,13 @@ impl Routines {
     }
 }
 
-/// One routine: `$turn` bytes per iteration, the work of 16 copies of `$line`.
+/// Defines one routine: `$turn` bytes per iteration, the work of 16 copies of `$line`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
         pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-            // SAFETY: the caller permits reading and writing this many bytes, whole iterations; no
-            // other register or memory changes.
+            // SAFETY: the caller permits reading and writing this many bytes, which are whole
+            // iterations; no other registers or memory change.
             unsafe {
                 std::arch::asm!(
                     $first,
@@ -218,13 +220,13 @@ macro_rules! x86_routine {
     };
 }
 
-/// The three routines with registers `$r` of `$width` bytes, moved by `$mov`.
+/// Defines the three routines with registers `$r` of `$width` bytes, moved by `$mov`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routines {
     ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal,
         [$($i:literal $j:literal),+]) => {
         mod $isa {
-            // The pattern is named by each of them, so that all take the same operands.
+            // Each routine names the pattern, so that all take the same operands.
             x86_routine!(read, 16 * $width, "/* {pattern} */", $last,
                 $(concat!($mov, " ", $r, $j, ", [{from} + ", $i, " * ", $width, "]")),+);
             x86_routine!(write, 16 * $width, concat!($mov, " ", $r, "0, [{pattern}]"), $last,
@@ -253,8 +255,8 @@ mod neon {
     macro_rules! routine {
         ($name:ident, $first:literal, $($line:literal),+) => {
             pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-                // SAFETY: the caller permits reading and writing this many bytes, whole iterations
-                // of 128; no other register or memory changes.
+                // SAFETY: the caller permits reading and writing this many bytes, which are whole
+                // iterations of 128; no other registers or memory change.
                 unsafe {
                     std::arch::asm!(
                         $first,
@@ -285,7 +287,7 @@ mod neon {
         };
     }
 
-    // The pattern is named by each of them, so that all take the same operands.
+    // Each routine names the pattern, so that all take the same operands.
     routine!(
         read,
         "/* {pattern} */",
@@ -321,7 +323,7 @@ mod neon {
 mod plain {
     const WORD: usize = size_of::<usize>();
 
-    /// Calls `step` with 0, 8, 16, ... words, `times` times.
+    /// Calls `step` with word offsets 0, 8, 16, ..., `times` times.
     #[inline(always)]
     fn turns(bytes: usize, times: u64, mut step: impl FnMut(usize)) {
         for _ in 0..times {
@@ -367,7 +369,7 @@ mod plain {
 mod tests {
     use super::*;
 
-    /// Every set of routines that this processor supports.
+    /// Returns every set of routines that this processor supports.
     fn all() -> Vec<(&'static str, Routines)> {
         let mut all = vec![("plain", routines!(plain)), ("widest", Routines::widest())];
         #[cfg(target_arch = "x86_64")]
@@ -384,7 +386,7 @@ mod tests {
         (0..(lots * LOT / 8) as u64).collect()
     }
 
-    /// A lot before and one after what is swept must stay as they are.
+    /// One lot before and one after the swept memory must remain unchanged.
     #[test]
     fn each_routine_does_as_the_reference_does() {
         for (name, routines) in all() {
@@ -396,7 +398,7 @@ mod tests {
                     let from = source.as_ptr().cast_mut().cast();
                     let to = target[within.clone()].as_mut_ptr().cast();
                     let mut expected = memory(lots + 2);
-                    // SAFETY: both have as many bytes, no other code uses them, and `read` and
+                    // SAFETY: both have this many bytes, no other code uses them, and `read` and
                     // `copy` do not write to the first.
                     unsafe {
                         (routines.read)(from, to, lots * LOT, times);
@@ -414,7 +416,7 @@ mod tests {
         }
     }
 
-    /// Number of bytes that were written, by inspection.
+    /// Counts the bytes that were written, by inspecting the memory.
     fn written(memory: &[u64]) -> usize {
         8 * memory.iter().filter(|&&word| word == PATTERN[0]).count()
     }
@@ -437,7 +439,8 @@ mod tests {
         assert_eq!(written(&memory), 2 * LOT);
     }
 
-    /// Both sides are within the given bytes, disjoint, and not a multiple of a page.
+    /// Both sides are within the given bytes and disjoint, and their distance is not a multiple of
+    /// a page.
     #[test]
     fn the_sides_of_a_copy_do_not_meet() {
         for lots in 2..64 {

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several threads, each pinned to its own CPU, that do the same at the same time.
+//! Several threads, each pinned to its own CPU, that do the same work at the same time.
 //!
-//! All of them run the same program. They meet at a [`Crew::ready`] before each window, which
-//! decides whether to continue; the answer is the same for all. They wait by spinning, and yield
-//! the processor occasionally: a thread asleep when the window begins is late for it.
+//! All threads run the same code. They meet at [`Crew::ready`] before each window, which decides
+//! whether to continue; the answer is the same for all. They wait by spinning, yielding the
+//! processor occasionally: a thread that is asleep when the window begins would be late.
 //!
-//! Left out: what they do.
+//! Left out: the work that they do.
 
 use linerate_linux::{Error, pin_current_thread, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Spins before the CPU is yielded.
+/// Number of spins before the CPU is yielded.
 const SPINS: u32 = 2000;
 
 /// State shared by the threads of a team.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Number of members; 0 until it is known that all of them can take part.
+    /// Number of members; 0 until all are known to be able to take part.
     size: AtomicUsize,
     /// Threads that are on their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
-    /// Meetings that everyone has reached.
+    /// Number of meetings that every member has reached.
     met: AtomicUsize,
-    /// The meeting after which there is nothing more to do.
+    /// Number of the meeting after which there is nothing more to do.
     last: AtomicUsize,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Crew {
 #[derive(Debug)]
 pub(super) struct Member<'a> {
     crew: &'a Crew,
-    /// 0 for the calling thread, which decides.
+    /// Member number; 0 for the calling thread, which decides.
     pub(super) number: usize,
     meetings: usize,
 }
 
-/// The size of a crew that never came together.
+/// Size that marks a crew that never got together.
 const GIVEN_UP: usize = usize::MAX;
 
 impl Crew {
@@ -53,15 +53,15 @@ impl Crew {
 }
 
 impl Member<'_> {
-    /// Waits until everyone is here. `go_on` of member 0 decides whether they continue; all get its
-    /// answer.
+    /// Waits until all members are here. Member 0's `go_on` decides whether they continue; all
+    /// members get that answer.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
         let crew = self.crew;
         if self.number == 0 && !go_on {
-            // Before this meeting is complete, so that all see it when it is. Compared with the
-            // number of the meeting: a thread still leaving the previous meeting must not take it
-            // as the answer of that one.
+            // Stored before this meeting is complete, so that all members see it once it is. It is
+            // compared with the meeting number, so that a thread still leaving the previous meeting
+            // does not take it for that meeting's answer.
             crew.last.store(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);
@@ -88,21 +88,21 @@ pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Runs `own` on the calling thread, which is already in its place, and meanwhile `theirs` on one
-/// thread per CPU of `others`, each with its part of `parts`; returns the results of all.
+/// Runs `own` on the calling thread, which is already pinned, and meanwhile `theirs` on one thread
+/// per CPU in `others`, each with its part of `parts`; returns all results.
 ///
 /// # Errors
 /// A thread could not be started or pinned; nothing was run.
 ///
 /// # Panics
-/// There are not as many parts as processors, or one of the two panics.
+/// The number of parts differs from the number of processors, or one of the two closures panics.
 pub(super) fn run<R, P: Send, T: Send>(
     others: &[u32],
     parts: Vec<P>,
     own: impl FnOnce(Member<'_>) -> R,
     theirs: impl Fn(Member<'_>, P) -> T + Sync,
 ) -> Result<(R, Vec<T>), String> {
-    assert_eq!(parts.len(), others.len(), "a part for each processor");
+    assert_eq!(parts.len(), others.len(), "one part per CPU");
     let zero = || AtomicUsize::new(0);
     let last = AtomicUsize::new(usize::MAX);
     let crew = &Crew { size: zero(), pinned: zero(), arrived: zero(), met: zero(), last };
@@ -133,7 +133,7 @@ pub(super) fn run<R, P: Send, T: Send>(
                 Err(error) => refusal = refusal.or(Some(error.to_string())),
             }
         }
-        let gone = || "a thread ended before it began".to_owned();
+        let gone = || "a thread ended before it began measuring".to_owned();
         result.map(|result| (result, results)).ok_or_else(|| refusal.unwrap_or_else(gone))
     })
 }
@@ -144,14 +144,14 @@ mod tests {
     use linerate_linux::allowed_cpus;
     use std::sync::atomic::AtomicBool;
 
-    /// CPUs for three threads in addition to the calling one: some may share one, which is slow but
-    /// must work.
+    /// CPUs for three threads in addition to the calling one. Some threads may share a CPU, which
+    /// is slow but must work.
     fn others() -> Vec<u32> {
         let cpus = allowed_cpus().unwrap();
         cpus.iter().cycle().skip(1).take(3).copied().collect()
     }
 
-    /// Between two meetings no thread is a step ahead of another.
+    /// Between two meetings, no thread is a step ahead of any other.
     #[test]
     fn all_are_at_the_same_step() {
         let steps = [const { AtomicUsize::new(0) }; 4];
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(seen, Ok(((0, 0), vec![(1, 0), (2, 0), (3, 0)])));
     }
 
-    /// Only the first decides when.
+    /// Only the first member decides when to stop.
     #[test]
     fn all_stop_at_the_same_step() {
         let program = |mut member: Member<'_>| {

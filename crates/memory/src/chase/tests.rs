@@ -11,7 +11,7 @@ fn arena(bytes: usize) -> Arena {
     Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
 }
 
-/// Items in the order of the walk, from item 0 back to it, read from memory alone.
+/// Returns the items in walk order, from item 0 back to item 0, read only from memory.
 fn walked(chain: &Chain<'_>) -> Vec<usize> {
     let mut items = vec![0];
     let mut cursor = chain.next(Cursor::default());
@@ -22,7 +22,7 @@ fn walked(chain: &Chain<'_>) -> Vec<usize> {
     items
 }
 
-/// Each item once, box after box, and a sequential chain in order.
+/// Checks that each item occurs once, box after box, and in order in a sequential chain.
 fn check(chain: &Chain<'_>) {
     let items = walked(chain);
     let mut sorted = items.clone();
@@ -81,8 +81,8 @@ fn more_than_fits_is_what_fits() {
     assert_eq!((chain.len(), chain.is_empty()), (1, false));
 }
 
-/// All (n-1)! cycles over n items are as likely as each other: 6 over 4 items, in 6000 seeds.
-/// Chi-square with 5 degrees of freedom exceeds 20.5 once in a thousand; the seeds are fixed.
+/// All (n-1)! cycles over n items are equally likely: 6 over 4 items, with 6000 seeds. Chi-square
+/// with 5 degrees of freedom exceeds 20.5 once in a thousand; the seeds are fixed.
 #[test]
 fn cycles_are_uniform() {
     for order in [Order::Random, Order::PageLocal] {
@@ -123,7 +123,7 @@ fn a_walk_ends_where_following_by_hand_does() {
     }
 }
 
-/// By following it: each stretch is as long as the others to within a box.
+/// Follows the chain: all stretches are equally long to within a box.
 #[test]
 fn places_part_the_walk_evenly() {
     let mut arena = arena(4 << 20);
@@ -146,7 +146,7 @@ fn places_part_the_walk_evenly() {
     }
 }
 
-/// One line of each page, and of the lines at each place in a page as many as of others.
+/// One line in each page, with every line position within a page used equally often.
 #[test]
 fn lines_of_pages_are_spread_over_the_sets() {
     let page = page_bytes();
@@ -220,7 +220,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// However it came to its length, it is the same chain.
+    /// A chain is the same however it came to its length.
     #[test]
     fn a_rebuilt_chain_is_independent_of_the_previous_one(
         lens in prop::collection::vec(1usize..200, 1..8),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of a curve that hold on every machine, and its parts compared with brute force.
+//! Properties of a curve that hold on every machine; its parts are compared with brute force.
 
 use super::*;
 use crate::Watch;
@@ -17,8 +17,8 @@ fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, 
     (measure(&windows, &mut arena, &request), windows.counts())
 }
 
-/// Each size in each pass, and what windows saw adds up. Of the times only the order of magnitude
-/// is known.
+/// Every size is measured in every pass, and the window counts add up. Only the order of magnitude
+/// of the times is known.
 #[test]
 fn a_curve_holds_what_it_measured() {
     for order in [Order::PageLocal, Order::Random, Order::Sequential] {
@@ -78,7 +78,8 @@ fn every_size_has_its_turn_and_half_of_them_first() {
     assert_ne!(order_of(64, &mut random), order_of(64, &mut random));
 }
 
-/// The costly group waits until it has taken less time, and no longer than there is something else.
+/// The costly group waits until it has taken less time, and only as long as there is something else
+/// to do.
 #[test]
 fn groups_take_turns_by_time() {
     let group = |passes, millis, sizes: &[u64], weight| Group {
@@ -93,7 +94,7 @@ fn groups_take_turns_by_time() {
     assert_eq!(next(&[group(3, 0, &[1], 1), group(0, 0, &[], 2)], 3), None);
 }
 
-/// Compared with brute-force resampling: all n^n ways.
+/// Compared with brute-force resampling in all n^n ways.
 #[test]
 fn the_interval_of_the_minimum_matches_resampling() {
     for n in 1..=6usize {

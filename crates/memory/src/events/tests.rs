@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting with scripted kernels: one without counters, and one whose counters count something
-//! else.
+//! Counting with scripted kernels: one without counters, and one whose counters count the wrong
+//! thing.
 
 use super::*;
 use crate::Watch;
@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Counts ns of the thread's clock in place of cycles, and its page faults in place of all else.
+/// Counts nanoseconds of the thread's CPU clock in place of cycles, and its page faults in place of
+/// everything else.
 fn pretending() -> impl Opener {
     let counts =
         |selector| if selector == Selector::new(HARDWARE, 0) { TASK_CLOCK } else { PAGE_FAULTS };
@@ -46,7 +47,7 @@ fn without_counters_the_reason_is_given() {
     assert!(reason.len() > 20, "{reason}");
 }
 
-/// A kernel that allows not even software events has nothing to pretend with.
+/// On a kernel that does not even allow software events, there is nothing to substitute.
 fn may_count() -> bool {
     let request = perf::Request { exclude_kernel: true, ..perf::Request::new(TASK_CLOCK) };
     Kernel.open(&request, Target::CurrentThread, None).is_ok()
@@ -60,7 +61,7 @@ fn each_size_has_its_loads_and_events() {
     }
     let sizes = [4096, 64 << 10, 1 << 20, 1 << 30];
     let rows = count(&pretending(), &sizes, false).unwrap();
-    // The last does not fit the arena.
+    // The last size does not fit the arena.
     let bytes: Vec<u64> = rows.iter().map(|row| row.bytes).collect();
     assert!(!bytes.is_empty() && sizes[..3].ends_with(&bytes) || sizes.starts_with(&bytes));
     for row in &rows {
@@ -71,9 +72,9 @@ fn each_size_has_its_loads_and_events() {
             let event = row.events.iter().find(|event| event.event == name);
             event.unwrap().per_load.as_number().unwrap()
         };
-        // ns of the thread: some per load, and no more than the whole took.
+        // Thread time in ns: some per load, and no more than the whole walk took.
         assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
-        // A chain that was touched before causes no faults; a page of the stack might.
+        // A chain that was touched before causes no page faults; a stack page might.
         assert!(per_load("instructions") < 1e-4, "{row:?}");
         assert!(row.events.iter().all(|event| event.per_load.tier == Tier::User));
     }

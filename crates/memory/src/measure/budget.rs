@@ -4,7 +4,7 @@
 use linerate_record::memory::Effort;
 use std::time::{Duration, Instant};
 
-/// The timed parts, in the order of execution.
+/// The timed parts, in execution order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     PageLocal,
@@ -19,16 +19,16 @@ pub(super) enum Part {
     Noise,
 }
 
-/// Shares of the time, by [`Part`], relative to their sum. A part without a share is left out.
+/// Time shares by [`Part`], relative to their sum. A part without a share is left out.
 const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
-/// Share for finding the levels, which comes after the curves and cannot be cut short.
+/// Time share for finding the levels, which comes after the curves and cannot be cut short.
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
 /// Every part gets at least this fraction of its share, however late it begins: on a busy machine
-/// every part gets some time, and the total grows by at most two fifths.
+/// every part still gets some time, and the total grows by at most two fifths.
 const LEAST: f64 = 0.4;
 
 /// The time limit of the measurement, counted from now.
@@ -59,7 +59,7 @@ impl Budget {
         self.shares[part as usize] > 0.0
     }
 
-    /// Deadline of `part`, if it begins now.
+    /// Returns the deadline for `part` if it begins now.
     pub(super) fn until(&self, part: Part) -> Instant {
         let now = Instant::now();
         now + self.span(part, now.duration_since(self.start))
@@ -69,8 +69,8 @@ impl Budget {
         self.total.saturating_sub(elapsed)
     }
 
-    /// Time limit of `part` if it starts after `elapsed`: its share of the time left for it and the
-    /// later parts.
+    /// Returns the time limit for `part` if it starts after `elapsed`: its share of the time left
+    /// for it and the later parts.
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;
@@ -99,8 +99,8 @@ mod tests {
         Part::Noise,
     ];
 
-    /// Parts that take what they may, and levels their share: from `late` on, how long until all is
-    /// done?
+    /// Returns how long until everything is done if the first part starts after `late`, all parts
+    /// use their full limits, and finding the levels takes its share.
     fn end(budget: &Budget, late: Duration) -> Duration {
         let all = budget.shares.iter().sum::<f64>() + budget.levels;
         PARTS.iter().fold(late, |elapsed, part| {

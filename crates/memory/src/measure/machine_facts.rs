@@ -17,17 +17,17 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::memory_size;
 use std::path::Path;
 
-/// Memory and caches as stated by the OS.
+/// Memory and caches as reported by the OS.
 pub(super) struct MachineFacts {
-    /// Bytes of a cache line.
+    /// Cache line size in bytes.
     pub(super) line: usize,
-    /// Bytes of a huge page; `None` if there are none.
+    /// Huge page size in bytes; `None` if there are none.
     pub(super) huge: Option<usize>,
     /// The caches.
     pub(super) stated: Result<Vec<Level>, String>,
-    /// Bytes of the longest chain.
+    /// Size of the longest chain in bytes.
     pub(super) arena_bytes: usize,
-    /// The reason for that limit.
+    /// The reason for that size.
     pub(super) arena_reason: String,
     /// Memory limit.
     limit: Limit,
@@ -36,7 +36,7 @@ pub(super) struct MachineFacts {
 /// Last-level cache size assumed if the OS reports none.
 const USUAL_LAST_LEVEL: u64 = 32 << 20;
 
-/// Line size assumed if the OS reports none: that of nearly all current processors.
+/// Line size assumed if the OS reports none: the line size of nearly all current processors.
 const USUAL_LINE: usize = 64;
 
 impl MachineFacts {
@@ -57,7 +57,7 @@ impl MachineFacts {
         Ok(Self { line: line(cpu), huge, stated, arena_bytes, arena_reason, limit })
     }
 
-    /// Size of the last-level cache according to the OS.
+    /// Returns the size of the last-level cache according to the OS.
     pub(super) fn last_level(&self) -> u64 {
         last_level(&self.stated)
     }
@@ -82,8 +82,8 @@ impl MachineFacts {
         }
     }
 
-    /// The memory for the curves: of the requested page kind; otherwise of huge pages if nearly all
-    /// of it gets them, else of small ones.
+    /// Allocates the memory for the curves, with the requested page kind if any; otherwise with
+    /// huge pages if nearly all of it gets them, else with small pages.
     pub(super) fn arena(
         &self,
         pages: Option<PageKind>,
@@ -98,29 +98,30 @@ impl MachineFacts {
         if wanted == PageKind::Base || pages.is_some() || is_granted {
             return Ok(arena);
         }
-        // Both at once might be more than there is.
+        // Both arenas at once might exceed the available memory.
         drop(arena);
         Arena::new(self.arena_bytes, PageKind::Base, watch.stop())
     }
 }
 
-/// Share of huge pages from which on the rest is negligible.
+/// Share of huge pages above which the rest is negligible.
 const ENOUGH: f64 = 0.9;
 
 /// Bytes that would be allocated without limits.
 struct Wanted {
     arena: u64,
-    /// Ratio of the arena to the last-level cache; 0 if it is smaller.
+    /// Ratio of the arena size to the last-level cache size; 0 if the arena is smaller.
     times: u64,
-    /// Maximum bytes at the same time.
+    /// Maximum bytes allocated at the same time.
     most: u64,
     /// Whether touching the memory takes too long for a larger arena.
     is_cut: bool,
 }
 
 impl Wanted {
-    /// A multiple of the last-level cache, so that the memory plateau shows; but limited, since
-    /// touching it at 0.5 s per GiB takes time from measuring from a few hundred MiB on.
+    /// Chooses a multiple of the last-level cache, so that the memory plateau shows; but limited,
+    /// since touching memory takes 0.5 s per GiB, which above a few hundred MiB cuts into measuring
+    /// time.
     fn for_effort(effort: Effort, last_level: u64) -> Self {
         let (times, least, most) = match effort {
             Effort::Quick => (2, 64 << 20, 256 << 20),
@@ -132,15 +133,15 @@ impl Wanted {
         Self { arena, times: arena / last_level.max(1), most, is_cut: most < enough }
     }
 
-    /// The reason for the size of the arena, given whether the OS reports any cache.
+    /// Returns the reason for the size of the arena, given whether the OS reports any cache.
     fn reason(&self, is_stated: bool) -> String {
         let times = self.times;
         match (self.is_cut, is_stated) {
-            (true, _) => "no time to touch more".to_owned(),
+            (true, _) => "no time to touch more memory".to_owned(),
             (false, true) => format!("{times} times the last-level cache, enough to reach memory"),
             (false, false) => {
                 let usual = memory_size(USUAL_LAST_LEVEL as f64);
-                format!("{times} times {usual}, because the system states no cache")
+                format!("{times} times {usual}, because the OS reports no cache")
             }
         }
     }
@@ -150,14 +151,15 @@ fn last_level(stated: &Result<Vec<Level>, String>) -> u64 {
     largest(stated).unwrap_or(USUAL_LAST_LEVEL)
 }
 
-/// The largest cache according to the OS.
+/// Returns the size of the largest cache according to the OS.
 fn largest(stated: &Result<Vec<Level>, String>) -> Option<u64> {
     let levels = stated.iter().flatten();
     let bytes = levels.filter_map(|level| level.bytes.as_ref().ok().copied());
     bytes.max().filter(|bytes| *bytes > 0)
 }
 
-/// The longest line of the data caches: a chain of it meets each line of every cache once.
+/// Returns the longest line size among the data caches: a chain with this stride touches each line
+/// of every cache once.
 fn line(cpu: u32) -> usize {
     let topology = Topology::read(&[cpu]);
     let caches = topology.cpus.iter().filter_map(|cpu| cpu.caches.as_ref().ok()).flatten();
@@ -168,7 +170,7 @@ fn line(cpu: u32) -> usize {
     lines.filter(is_line).max().unwrap_or(USUAL_LINE)
 }
 
-/// Size of the pages that the OS makes huge on request; `None` if it makes none.
+/// Returns the size of the huge pages that the OS provides on request; `None` if it provides none.
 fn huge_bytes(root: &Root) -> Option<usize> {
     const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
     let choice = root.text(&format!("{FOLDER}/enabled"))?;
@@ -204,7 +206,7 @@ mod tests {
             Wanted::for_effort(Effort::Default, last_mib << 20).reason(is_stated)
         };
         assert_eq!(reason(128, true), "4 times the last-level cache, enough to reach memory");
-        assert_eq!(reason(129, true), "no time to touch more");
+        assert_eq!(reason(129, true), "no time to touch more memory");
         assert_eq!(reason(32, false), "4 times 32 MiB, because the system states no cache");
     }
 

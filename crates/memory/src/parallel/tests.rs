@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cursors on a cycle, and what they overlap.
+//! Cursors on a cycle, and the overlap of their loads.
 
 use super::*;
 use crate::Watch;
@@ -40,7 +40,7 @@ fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
 fn working_sets_lie_between_the_levels() {
     let usual = [Some(32.0), Some(512.0), Some(8192.0), None];
     assert_eq!(kib(&usual, 256 << 10), [Some(16), Some(128), Some(2048), Some(128 << 10)]);
-    // As much as there is, where 16 times the caches are more.
+    // The whole arena, if 16 times the caches is more than that.
     assert_eq!(kib(&usual, 64 << 10)[3], Some(64 << 10));
     assert_eq!(kib(&usual, 12 << 10)[3], None, "less than twice what caches hold");
     assert_eq!(kib(&usual, 1 << 10), [Some(16), Some(128), None, None]);
@@ -68,7 +68,7 @@ fn arena(bytes: usize) -> Arena {
     Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
 }
 
-/// By following the chain: the distance of each place from the one before.
+/// Follows the chain and checks the distance of each place from the previous one.
 #[test]
 fn places_part_a_walked_cycle_evenly() {
     let mut arena = arena(1 << 20);
@@ -98,7 +98,8 @@ fn items(chain: &Chain<'_>, heads: &Heads) -> Vec<usize> {
     heads.heads.iter().map(|(cursor, _)| chain.item(*cursor)).collect()
 }
 
-/// Whatever walks, no line is met again until a head came to where the next one began.
+/// However many heads walk, no line is touched again until a head reaches the starting point of the
+/// next one.
 #[test]
 fn in_memory_heads_meet_no_line_again() {
     let mut arena = arena(1 << 20);
@@ -148,7 +149,7 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
-/// Requests this number of passes, within `seconds` of the start of the windows.
+/// Builds a request for this number of passes, within `seconds` of the start of the windows.
 fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
     let deadline = windows.started() + Duration::from_secs(seconds);
     Request { line: 64, passes, seed: 1, deadline }
@@ -170,7 +171,7 @@ fn measures_every_number_of_chains_per_level() {
     }
 }
 
-/// Times served by another level do not count for this one.
+/// Times of loads served by another level do not count for this one.
 #[test]
 fn the_latency_of_the_level_replaces_a_missing_single_chain() {
     let points: Vec<Point> =

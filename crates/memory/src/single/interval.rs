@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A few dependent loads between two clock reads that neither of them is reordered with.
+//! A few dependent loads between two clock reads, with no reordering between the loads and the
+//! reads.
 //!
-//! Counter reads and loads are one assembly block: otherwise a compiler would move code shared by
-//! several lengths, including the choice of a length, between the first read and the loads.
+//! Counter reads and loads are in one assembly block: otherwise the compiler would move code shared
+//! by several lengths, including the selection of a length, between the first read and the loads.
 
 use linerate_linux::monotonic_ns;
 
@@ -12,22 +13,23 @@ pub(super) enum Clock {
     /// The processor's counter, in its ticks.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// clock_gettime(2), in ns: if no counter may be read, or its rate cannot be trusted.
+    /// clock_gettime(2), in ns: used if no counter may be read, or its rate cannot be trusted.
     Monotonic,
 }
 
-/// Address of an item of a chain, which holds the address of the next.
+/// Address of an item in a chain; the item holds the address of the next.
 pub(super) type Address = *const *const u8;
 
-/// Time between two reads with this many iterations of loads between them, at least one, and the
-/// final address. The given address and all that the loads reach must hold such an address.
+/// Returns the time between two reads with this many iterations of loads between them, at least
+/// one, and the final address. The given address and every address that the loads reach must hold
+/// such an address.
 type Timed = unsafe fn(Address, u32) -> (u64, Address);
 
 /// Maximum loads per iteration.
 pub(super) const MOST_WRITTEN: u32 = 32;
 
 impl Clock {
-    /// Name in a record.
+    /// Returns the clock's name in a record.
     pub(super) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -38,20 +40,20 @@ impl Clock {
         }
     }
 
-    /// Time between two reads with `loads` dependent loads from `at` between them, and the final
-    /// address. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
+    /// Returns the time between two reads with `loads` dependent loads from `at` between them, and
+    /// the final address. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
     ///
     /// # Safety
-    /// At `at` and wherever the loads lead there is the address of a place where there is one.
+    /// `at` and every place that the loads reach must hold the address of another such place.
     #[inline(always)]
     pub(super) unsafe fn time(self, at: Address, loads: u32) -> (u64, Address) {
         let place = (u32::BITS - loads.leading_zeros()).min(MOST_WRITTEN.ilog2() + 1);
         let timed = self.by_length()[place as usize];
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { timed(at, (loads / MOST_WRITTEN).max(1)) }
     }
 
-    /// Variants without loads and with 1, 2, 4, ... loads per iteration.
+    /// Returns the variants: without loads, and with 1, 2, 4, ... loads per iteration.
     #[inline(always)]
     fn by_length(self) -> &'static [Timed; 7] {
         match self {
@@ -77,7 +79,7 @@ impl Clock {
         }
     }
 
-    /// As [`time`](Self::time) without loads.
+    /// Like [`time`](Self::time), but without loads.
     pub(super) fn empty(self) -> u64 {
         // SAFETY: without loads nothing is read from the address.
         unsafe { self.time(std::ptr::dangling(), 0) }.0
@@ -101,8 +103,8 @@ impl Clock {
 unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let mut at = at;
     let (before, after): (u64, u64);
-    // SAFETY: reads where the caller promised that there is an address, and nothing is written;
-    // LFENCE and RDTSC exist on every x86-64 processor.
+    // SAFETY: reads only where the caller guarantees an address, and writes nothing; LFENCE and
+    // RDTSC exist on every x86-64 processor.
     unsafe {
         std::arch::asm!(
             // LFENCE waits for everything before it, including loads, and holds back the rest.
@@ -132,7 +134,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             options(nostack, readonly)
         );
     }
-    // Not a plain difference: a thread that was moved may read an earlier counter.
+    // Not a plain difference: after migrating, the thread may read a counter that is behind.
     (after.saturating_sub(before), at)
 }
 
@@ -144,8 +146,8 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
 unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let mut at = at;
     let (before, after): (u64, u64);
-    // SAFETY: reads where the caller promised that there is an address, and nothing is written;
-    // Linux lets programs read the counter, and both branches lead into this block.
+    // SAFETY: reads only where the caller guarantees an address, and writes nothing; Linux lets
+    // programs read the counter, and both branches lead into this block.
     unsafe {
         std::arch::asm!(
             "isb",
@@ -157,7 +159,8 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             ".endr",
             "subs {turns:w}, {turns:w}, #1",
             "b.ne 2b",
-            // ISB holds back the read until the branch is decided, and that waits for the load.
+            // ISB holds back the read until the branch is resolved, and the branch waits for the
+            // load.
             "cbz {at}, 3f",
             "3:",
             "isb",
@@ -171,19 +174,18 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
             options(nostack, readonly)
         );
     }
-    // Not a plain difference: a thread that was moved may read an earlier counter.
+    // Not a plain difference: after migrating, the thread may read a counter that is behind.
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per iteration. The calls take longer than the reorder window; a
-/// branch on the last address keeps the second after the loads, as far as is possible without
-/// barriers.
+/// A [`Timed`] of `N` loads per iteration. The calls take longer than the reorder window; a branch
+/// on the last address keeps the second call after the loads, as far as possible without barriers.
 ///
 /// # Safety
 /// As [`Timed`].
 unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     let before = monotonic_ns();
-    // SAFETY: as the caller promised.
+    // SAFETY: guaranteed by the caller.
     let at = (0..turns).fold(at, |at, _| unsafe { loads::<N>(at) });
     if std::hint::black_box(at).is_null() {
         return (0, at);
@@ -191,7 +193,7 @@ unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (monotonic_ns().saturating_sub(before), at)
 }
 
-/// `N` loads, each from the address that the previous one returned.
+/// Performs `N` loads, each from the address that the previous one returned.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -199,7 +201,7 @@ unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
 unsafe fn loads<const N: u32>(at: Address) -> Address {
     let mut at = at;
     for _ in 0..N {
-        // SAFETY: the caller promised that there is an address.
+        // SAFETY: the caller guarantees that there is an address.
         at = unsafe { std::ptr::read_volatile(at) }.cast();
     }
     at
@@ -209,7 +211,7 @@ unsafe fn loads<const N: u32>(at: Address) -> Address {
 mod tests {
     use super::*;
 
-    /// Each item of a ring of five leads to the next but one: after n loads it is item 2 n.
+    /// Each item in a ring of five points to the next but one: n loads lead to item 2 n.
     #[test]
     fn makes_the_requested_number_of_loads() {
         let mut ring = [std::ptr::null::<u8>(); 5];

@@ -14,10 +14,10 @@ use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Reads of the clock for calibrating its step.
+/// Clock reads used to calibrate its step.
 const READS: usize = 4096;
 
-/// Minimum number of reads: a preempted thread has read little when it returns.
+/// Minimum number of reads: a thread that was preempted has made only a few reads when it resumes.
 const LEAST_READS: usize = 1024;
 
 /// Time limit for reading a clock that is slow or does not advance.
@@ -29,7 +29,8 @@ const LEAST_WAIT: u32 = 32;
 /// Bounds a wait to some microseconds.
 const MOST_WAIT: u32 = 4096;
 
-/// Resolution limit in ns: with a coarser clock, the longest chain from memory would be ten loads.
+/// Resolution limit in ns: with a coarser clock, the longest chain from memory would be only ten
+/// loads.
 const COARSEST_NS: f64 = 1e5;
 
 /// Reads per mean.
@@ -42,15 +43,15 @@ pub struct Stopwatch {
     pub timer: Timer,
     clock: Clock,
     ns_per_unit: f64,
-    /// In its units; `None` if it did not advance.
+    /// Step of the clock in its units; `None` if the clock did not advance.
     step: Option<f64>,
-    /// Maximum iterations of a wait.
+    /// Maximum number of iterations in a wait.
     wait: u32,
 }
 
 impl Stopwatch {
-    /// Determines the resolution of the clock, the cost of reading it, and the core's clock rate.
-    /// Takes 5 to 50 ms.
+    /// Determines the clock's resolution, the cost of reading it, and the core clock. Takes 5 to 50
+    /// ms.
     pub fn new(bench: &Bench<'_>) -> Self {
         let clock = chosen();
         let rate = rate_of(clock);
@@ -59,7 +60,7 @@ impl Stopwatch {
         let step = single::step(&differences(clock, &mut random));
         let step_ns = step.map_or(0.0, |step| step * ns_per_unit);
         let wait = ((2.0 * step_ns) as u32).clamp(LEAST_WAIT, MOST_WAIT);
-        let method = "against clock_gettime(CLOCK_MONOTONIC_RAW)";
+        let method = "calibrated against clock_gettime(CLOCK_MONOTONIC_RAW)";
         let timer = Timer {
             source: clock.name().to_owned(),
             invariant: (clock == Clock::Monotonic || is_invariant()).then_some(true),
@@ -79,7 +80,7 @@ impl Stopwatch {
         self.ns_per_unit
     }
 
-    /// Resolution in ns; 0 if the clock did not advance.
+    /// Returns the resolution in ns; 0 if the clock did not advance.
     pub(super) fn step_ns(&self) -> f64 {
         self.step.map_or(0.0, |step| step * self.ns_per_unit)
     }
@@ -96,7 +97,7 @@ impl Stopwatch {
     }
 }
 
-/// Dependent iterations of about a nanosecond each.
+/// Runs dependent iterations of about a nanosecond each.
 #[inline(always)]
 fn pause(turns: u32) {
     let mut left = turns;
@@ -105,7 +106,7 @@ fn pause(turns: u32) {
     }
 }
 
-/// The processor's counter if its rate is constant, otherwise the kernel's clock.
+/// Chooses the processor's counter if its rate is constant, otherwise the kernel's clock.
 fn chosen() -> Clock {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if is_invariant() {
@@ -123,8 +124,8 @@ fn rate_of(clock: Clock) -> Estimate {
     }
 }
 
-/// Advance of the clock between two reads at a random distance: reads at a constant distance would
-/// show that distance, not the step.
+/// Returns how far the clock advances between two reads a random distance apart: reads a constant
+/// distance apart would show that distance, not the step.
 fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     let end = Instant::now() + LONGEST;
     let mut differences = Vec::with_capacity(READS);
@@ -140,7 +141,7 @@ fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     without_interruptions(differences)
 }
 
-/// Nonzero differences, without those of more than 16 times their median: while a virtual machine
+/// Returns the nonzero differences except those above 16 times their median: when a virtual machine
 /// migrates between CPUs, a counter may jump.
 fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
     differences.retain(|&difference| difference > 0);
@@ -164,8 +165,8 @@ fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
     }
 }
 
-/// Time between two consecutive reads, in ns: means of batches, so that the step does not matter,
-/// and the median of these.
+/// Measures the time between two consecutive reads, in ns: the median of batch means; averaging
+/// over a batch makes the step irrelevant.
 fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl FnMut()) -> Figure {
     let method = "median of the means of 64 pairs of reads each";
     let Some(step) = step else {
@@ -184,7 +185,7 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
     Figure::number("ns", median_interval(&means, CONFIDENCE).scale(ns_per_unit), Tier::Sw, method)
 }
 
-/// Core clock in GHz.
+/// Measures the core clock in GHz.
 fn core_clock() -> Figure {
     let method = "a chain of additions, one per cycle";
     if !is_invariant() {

@@ -5,7 +5,7 @@ use crate::Watch;
 use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 
-/// A level of `size` bytes, 0 for one without end, where a load takes `ns`.
+/// A level of `size` bytes, 0 for unlimited, where a load takes `ns`.
 fn level(name: &str, size: f64, ns: f64) -> MemoryLevel {
     let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "synthetic");
     MemoryLevel {
@@ -42,7 +42,8 @@ fn sizes_lie_well_within_their_levels() {
     };
     let all = named(["L1", "L2", "L3", "memory"], [16, 181, 5792, 256 << 10]);
     assert_eq!(sizes_of(&machine(), 1 << 30), all);
-    // An arena of 48 MiB is within no memory, one of 80 MiB is; one of 4 MiB ends within L3.
+    // An arena of 48 MiB does not reach into memory, one of 80 MiB does; one of 4 MiB ends within
+    // L3.
     assert_eq!(sizes_of(&machine(), 48 << 20), all[..3]);
     assert_eq!(sizes_of(&machine(), 80 << 20)[3].1, 80 << 10);
     assert_eq!(sizes_of(&machine(), 4 << 20), all[..2]);
@@ -70,7 +71,7 @@ fn the_longest_chain_takes_many_steps() {
     assert_eq!(longest(0.4, 1.0), LEAST_LONGEST);
     assert_eq!(longest(10.0, 1.0), 256);
     assert_eq!(longest(52.0, 100.0), LEAST_LONGEST);
-    // A clock of 1 MHz, and one that practically does not advance.
+    // A 1 MHz clock, and a clock that practically does not advance.
     assert_eq!(longest(1000.0, 2.0), 8192);
     assert_eq!(longest(1e7, 0.0), MOST_LONGEST);
     let order = round(10.0, 1.0);
@@ -78,14 +79,14 @@ fn the_longest_chain_takes_many_steps() {
     assert_eq!(order.iter().filter(|&&loads| loads == 1).count(), 1 + SINGLES);
 }
 
-/// Reads of 26 ticks a step; one in four shows three steps, the rest two, and an interrupt shows a
-/// thousand. The mean is that of the undisturbed.
+/// Reads in steps of 26 ticks: one in four shows three steps, the others two, and an interrupt
+/// shows a thousand. The mean is that of the undisturbed reads.
 #[test]
 fn the_mean_of_reads_is_free_of_their_steps_and_of_interrupts() {
     let reads: Vec<f64> = (0..64).map(|i| if i % 4 == 0 { 78.0 } else { 52.0 }).collect();
     assert_eq!(trimmed_mean(&reads, 26.0), Some(58.5));
     assert_eq!(trimmed_mean(&[&reads[..], &[26_000.0]].concat(), 26.0), Some(58.5));
-    // A clock of 1 MHz shows nothing, mostly.
+    // With a 1 MHz clock, most reads show no difference.
     let coarse: Vec<f64> = (0..64).map(|i| if i % 16 == 0 { 1.0 } else { 0.0 }).collect();
     assert_eq!(trimmed_mean(&coarse, 1.0), Some(1.0 / 16.0));
     assert_eq!(trimmed_mean(&[], 1.0), None);
@@ -95,7 +96,7 @@ fn the_mean_of_reads_is_free_of_their_steps_and_of_interrupts() {
 fn the_fastest_windows_count_as_quiet() {
     let mut samples = Samples { order: round(1.0, 1.0), ..Samples::default() };
     for i in 0..10 * QUIET_WINDOWS {
-        // Every third window is quiet, and its samples say which it is.
+        // Every third window is quiet, and its samples identify it.
         let ns = if i % 3 == 0 { 100.0 } else { 200.0 };
         samples.add(&[(0, ns as u32), (1, i as u32)], ns);
     }
@@ -106,7 +107,8 @@ fn the_fastest_windows_count_as_quiet() {
     assert!(quiet.iter().all(|window| window.empty(1.0) == Some(100.0)));
 }
 
-/// With a clock and loads as they are: what adds up must, and nothing is named that is not there.
+/// With this machine's real clock and loads: figures that should add up do, and only existing
+/// levels are named.
 #[test]
 fn a_histogram_of_this_machine() {
     let stop = AtomicBool::new(false);
@@ -131,6 +133,6 @@ fn a_histogram_of_this_machine() {
         assert!(share <= 1.0 + 1e-9, "{share}");
         assert!(histogram.slope_ns.as_number().is_some_and(|ns| ns > 0.0), "{histogram:?}");
     }
-    // No time left: no value is invented.
+    // With no time left, no value is invented.
     assert!(stopwatch.measure(&bench, &mut arena, &levels, bench.windows.started()).is_empty());
 }

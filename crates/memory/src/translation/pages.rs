@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Small and huge pages: availability, grants and effect, in words.
 //!
-//! Left out: pages of hugetlbfs, which must be reserved in advance.
+//! Left out: hugetlbfs pages, which must be reserved in advance.
 
 use crate::bench::Bench;
 use linerate_hierarchy::tlb::HugePages;
@@ -11,16 +11,16 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::path::Path;
 
-/// Share of the memory that must be in huge pages for a verdict on them.
+/// Share of the memory that must be in huge pages before they get a verdict.
 const MOSTLY: f64 = 0.5;
 
-/// Huge page settings of the system, and the pages granted.
+/// The system's huge page settings, and the pages granted.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
     base: usize,
     huge: Option<usize>,
     used: PageKind,
-    /// Setting of transparent huge pages: `always`, `madvise`, `never`.
+    /// Transparent huge page mode: `always`, `madvise`, `never`.
     mode: Option<String>,
     granted: Option<f64>,
     /// Whether the memory under test has room for a huge page.
@@ -36,7 +36,7 @@ impl Offer {
     }
 }
 
-/// The bracketed word of `always [madvise] never`.
+/// The bracketed word in `always [madvise] never`.
 fn chosen(setting: &str) -> Option<&str> {
     setting.split_once('[')?.1.split_once(']').map(|(mode, _)| mode)
 }
@@ -71,7 +71,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
 }
 
 fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
-    let method = "one line per small page, huge pages relative to small ones";
+    let method = "one line per small page: huge pages relative to small pages";
     let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
     match (verdict, effect.time_ratio) {
         (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
@@ -90,7 +90,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
     });
     match verdict {
         PagesVerdict::Work => {
-            format!("huge pages work: one TLB entry translates a whole one{share}")
+            format!("huge pages work: one TLB entry covers a whole huge page{share}")
         }
         PagesVerdict::Splintered => {
             format!(
@@ -102,7 +102,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         PagesVerdict::NotGranted => {
             let granted = offer.granted.map_or("none".to_owned(), percent);
             format!(
-                "huge pages were requested, and {granted} of them granted: memory may be too \
+                "huge pages were requested, with {granted} of them granted: memory may be too \
                  fragmented; try `echo 1 > /proc/sys/vm/compact_memory` as root, and measure again"
             )
         }
@@ -112,7 +112,8 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
                 .to_owned()
         }
         PagesVerdict::NotOffered => "transparent huge pages are switched off; `echo madvise > \
-             /sys/kernel/mm/transparent_hugepage/enabled` as root lets programs ask for them"
+                                     /sys/kernel/mm/transparent_hugepage/enabled` as root lets \
+                                     programs request them"
             .to_owned(),
         PagesVerdict::Unknown if !offer.has_room => {
             "cannot tell whether huge pages work: no room for one; allow more memory".to_owned()
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Nonexistent pages get no verdict from their times.
+    /// Timings give no verdict on nonexistent pages.
     #[test]
     fn offered_then_granted_then_working() {
         use PagesVerdict::{NotGranted, NotOffered, Splintered, Unknown, Work};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of one line per stretch of memory, compared with as many packed lines.
+//! Chains with one line per stride of memory, compared with the same number of packed lines.
 
 use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
@@ -12,35 +12,35 @@ use linerate_record::memory::{Order, PageKind};
 use linerate_record::stats::CONFIDENCE;
 use std::time::Instant;
 
-/// Window length: some 50,000 loads that hit, and several rounds of those that miss.
+/// Window length: some 50,000 loads that hit, and several rounds of loads that miss.
 const WINDOW_NS: f64 = 5e4;
 
-/// Windows that must not beat the fastest.
+/// Number of consecutive windows that must not beat the fastest.
 const WINDOWS: u32 = 2;
 
-/// Window length around an edge, shorter so that there are more: other threads sometimes evict
-/// entries for less than this. About 200 rounds of 100 pages, so that the cost of a system call is
-/// negligible.
+/// Window length around an edge, shorter so that there are more windows: other threads sometimes
+/// evict entries for less time than this. About 200 rounds of 100 pages, so that the cost of a
+/// system call is negligible.
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Passes around an edge before it is evaluated: enough on a quiet machine.
+/// Number of passes around an edge before it is evaluated: enough on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
 /// Memory of one page size, with its samples.
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
-    /// Bytes from one line of a spread chain to the next.
+    /// Distance in bytes between successive lines of a spread chain.
     stride: usize,
-    /// By number of pages, ascending.
+    /// Sorted by number of pages, ascending.
     samples: Vec<Sample>,
     /// Whether the next pass goes from few pages to many.
     is_upwards: bool,
 }
 
 impl Strided {
-    /// Room for up to `most` lines, `stride` bytes apart. `None` if there is no memory.
+    /// Allocates room for up to `most` lines, `stride` bytes apart. `None` if there is no memory.
     pub(super) fn new(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -48,7 +48,8 @@ impl Strided {
         most: usize,
     ) -> Option<Self> {
         let spread = arena(bench, most.checked_mul(stride)?, kind)?;
-        // Whole pages of lines, so that chains that go around its end leave no set out.
+        // Whole pages of lines, so that chains that wrap around the end of the arena leave out no
+        // set.
         let lines = (most * bench.line).next_multiple_of(bench.page);
         let packed = arena(bench, lines, PageKind::Huge)?;
         Some(Self { spread, packed, stride, samples: Vec::new(), is_upwards: true })
@@ -67,7 +68,7 @@ impl Strided {
         self.samples
     }
 
-    /// Like [`new`](Self::new), with samples taken earlier on such memory.
+    /// Like [`new`](Self::new), but with samples taken earlier on memory of this kind.
     pub(super) fn again(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -90,7 +91,8 @@ impl Strided {
         sizes
     }
 
-    /// Measures whatever sharpens the levels until nothing does, then the edge of the first.
+    /// Measures page counts that sharpen the levels until none does, then the edge of the first
+    /// level.
     pub(super) fn refine(
         &mut self,
         bench: &Bench<'_>,
@@ -111,7 +113,7 @@ impl Strided {
         self.look_at_edge(bench, scale, deadline, random);
     }
 
-    /// Measures the page counts around the first step, one by one, until it is determined.
+    /// Measures the page counts around the first step, one by one, until the step is determined.
     pub(super) fn look_at_edge(
         &mut self,
         bench: &Bench<'_>,
@@ -146,8 +148,8 @@ impl Strided {
         }
     }
 
-    /// Measures each of `sizes` (ascending) once more, on other pages than before: upwards or
-    /// downwards, so that the chain changes little from one to the next.
+    /// Measures each of `sizes` (ascending) once more, on different pages than before: upwards or
+    /// downwards, so that the chain changes little from one size to the next.
     pub(super) fn pass(
         &mut self,
         bench: &Bench<'_>,
@@ -158,7 +160,7 @@ impl Strided {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, packed, stride, samples, .. } = self;
         let mut spread = Chain::new(spread, anywhere(spread, *stride, bench, random), seed);
-        // Page by page: packed lines need no more translation than they have to.
+        // Page by page, so that packed lines need as few translations as possible.
         let layout = Layout::dense(Order::PageLocal, bench.line);
         let mut packed = Chain::new(packed, layout, seed);
         let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline };
@@ -175,7 +177,7 @@ impl Strided {
         }
     }
 
-    /// `sizes`, alternately ascending and descending.
+    /// Returns `sizes`, alternately in ascending and descending order.
     fn turn(&mut self, sizes: &[u64]) -> Vec<u64> {
         let mut order = sizes.to_vec();
         if !self.is_upwards {
@@ -186,13 +188,13 @@ impl Strided {
     }
 }
 
-/// One line per stretch, from a random one on.
+/// One line per stride, starting at a random one.
 fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -> Layout {
     let start = random.usize(..arena.bytes() / stride) * stride;
     Layout { start, ..Layout::one_per_page(stride, bench.line) }
 }
 
-/// ns per load of a chain of this many items, by its fastest window.
+/// Load time in ns for a chain with this many items, from its fastest window.
 fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) -> Option<f64> {
     if is_over(bench, plan.deadline) {
         return None;
@@ -203,7 +205,7 @@ fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) 
     Some(bench.windows.best_of(plan, |loads| chain.run(&mut cursor, loads))?.ns)
 }
 
-/// The sample for this number of pages, created if missing.
+/// Returns the sample for this number of pages, creating it if missing.
 fn sample_of(samples: &mut Vec<Sample>, pages: u64) -> &mut Sample {
     let place = samples.partition_point(|sample| sample.pages < pages);
     if samples.get(place).is_none_or(|sample| sample.pages != pages) {

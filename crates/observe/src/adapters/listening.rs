@@ -37,7 +37,7 @@ pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) ->
     unix.lines().filter_map(of_line).collect()
 }
 
-/// Path of a socket, which may be in another mount namespace.
+/// Path of a socket that may be in another mount namespace.
 pub(super) fn below_root(socket: &Listening) -> PathBuf {
     seen_by(socket.pid, &socket.path)
 }

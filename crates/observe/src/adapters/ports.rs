@@ -18,10 +18,10 @@ use std::time::Duration;
 /// Timeout for connecting, and for each request.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// Maximum reply size: DPDK's are 16 KiB at most.
+/// Maximum reply size: DPDK's replies are at most 16 KiB.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// Timeout for all replies of one read.
+/// Timeout for all replies in one read.
 const READ_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum number of ports to query.
@@ -84,7 +84,10 @@ impl Ports {
             until_ns: latest_ns(),
         };
         let list = program.ask(&program.description.list)?;
-        let numbers = parse_list(&list, &program.description.list).ok_or("not a list of ports")?;
+        let numbers = parse_list(&list, &program.description.list).ok_or(
+            "the reply is not a list \
+            of ports",
+        )?;
         for number in numbers.into_iter().take(PORTS_MAX) {
             let about = program.ask(&question(&program.description.about, number))?;
             let name =
@@ -119,7 +122,7 @@ impl Ports {
     /// Rejects counters that went backwards: they were reset, or are not counters.
     fn check(&self, now: Totals) -> Result<Totals, String> {
         match now.counters.is_behind(&self.last.counters) {
-            true => Err("its counters went backwards within the window".to_owned()),
+            true => Err("its counters went backwards during the window".to_owned()),
             false => Ok(now),
         }
     }
@@ -128,8 +131,10 @@ impl Ports {
         let mut totals = Totals { is_missed_known: !self.ports.is_empty(), ..Totals::default() };
         for port in &self.ports {
             let answer = self.ask(&question(&self.description.counters, port.number))?;
-            let counters: Counters =
-                parse_counters(&answer, &self.description).ok_or("not the counters of a port")?;
+            let counters: Counters = parse_counters(&answer, &self.description).ok_or(
+                "the reply does not contain a \
+                    port's counters",
+            )?;
             totals.add(counters, port.is_missed_counted);
         }
         Ok(totals)
@@ -138,13 +143,13 @@ impl Ports {
     fn ask(&self, question: &str) -> Result<String, String> {
         let connection = self.connection.as_ref().ok_or("not connected")?;
         if monotonic_ns() > self.until_ns {
-            return Err(format!("its answers took more than {READ_MAX:?} in total"));
+            return Err(format!("its replies took more than {READ_MAX:?} in total"));
         }
         connection.send(question.as_bytes()).map_err(|error| error.to_string())?;
         receive(connection)
     }
 
-    /// Its counts over the window.
+    /// The program's counts over the window.
     pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&self.description.socket, reason));
@@ -161,9 +166,9 @@ impl Ports {
             unit: self.description.unit,
             received: Some(last.received.saturating_sub(first.received)),
             sent: Some(last.sent.saturating_sub(first.sent)),
-            // A count above 0 is known even if 0 would not be.
+            // A count above 0 is valid even where a 0 would not be.
             missed: (missed > 0 || self.last.is_missed_known).then_some(missed),
-            // Packets without bytes: they are not counted.
+            // Packets but no bytes: bytes are not counted.
             bytes: Some(last.bytes.saturating_sub(first.bytes))
                 .filter(|bytes| *bytes > 0 || last.received == first.received),
             others: others.collect(),
@@ -187,7 +192,7 @@ fn question(text: &str, number: u64) -> String {
 
 fn receive(connection: &Seqpacket) -> Result<String, String> {
     let bytes = connection.receive(ANSWER_MAX).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "the answer is not text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the reply is not text".to_owned())
 }
 
 #[cfg(test)]

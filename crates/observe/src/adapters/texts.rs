@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that reply with a text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
+//! Programs that reply with text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
 
 mod asking;
 mod description;
@@ -15,23 +15,23 @@ use parse::{Counters, parse};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Unit of counters that are comparable with those of the layers.
+/// Unit of counters that are comparable with the counters of the layers.
 const PACKETS: &str = "packets";
 
 /// Maximum number of HTTP pages to try.
 const PAGES_MAX: usize = 4;
 
-/// A program that replies with a text.
+/// A program that replies with text.
 #[derive(Debug)]
 pub(crate) struct Texts {
     description: Description,
     root: Root,
     place: Place,
-    /// Number of requests after the first: some programs count them as well.
+    /// Number of requests after the first one: some programs include them in their counts.
     asked: u64,
     first: Counters,
     last: Counters,
-    /// Reason not to query it again.
+    /// Reason not to query the program again.
     trouble: Option<String>,
 }
 
@@ -51,12 +51,13 @@ pub(super) fn find(
             }
         }
     }
-    // A program with several adapters is refused once, in the words of the last.
+    // A program with several adapters is reported as refused once, in the words of the last
+    // adapter.
     unread.extend(refused.pop());
     None
 }
 
-/// Candidate addresses of a kind of program.
+/// Candidate addresses of a program type.
 fn places(
     root: &Root,
     description: &Description,
@@ -86,7 +87,8 @@ fn places(
 fn name(place: &Place) -> String {
     match place {
         Place::Unix(path) => {
-            // As the program sees it, without the way into its mount namespace.
+            // The path as the program sees it, without the prefix that leads into its mount
+            // namespace.
             let own: std::path::PathBuf = path.iter().skip(3).collect();
             Path::new("/").join(own).display().to_string()
         }
@@ -99,7 +101,7 @@ impl Texts {
         let answer = ask(root, &place, &description.transport, &description.question)?;
         let first = parse(&answer, description);
         if first.is_empty() {
-            return Err("the answer contains none of its counters".to_owned());
+            return Err("the reply contains none of the program's counters".to_owned());
         }
         Ok(Self {
             description: description.clone(),
@@ -140,12 +142,12 @@ impl Texts {
     /// Rejects counters that went backwards: they were reset, or are not counters.
     fn check(&self, now: Counters) -> Result<Counters, String> {
         match now.is_behind(&self.last) {
-            true => Err("its counters went backwards within the window".to_owned()),
+            true => Err("its counters went backwards during the window".to_owned()),
             false => Ok(now),
         }
     }
 
-    /// Its counts over the window.
+    /// The program's counts over the window.
     pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&name(&self.place), reason));

@@ -13,11 +13,11 @@ fn process(pid: u32, name: &str, is_busy: bool) -> ThreadActivity {
 #[test]
 fn the_process_that_works_is_named_and_not_the_one_that_waits_for_it() {
     let shell = process(900, "timeout", false);
-    // Numbers start again at the end of their range: the child has the smaller one.
+    // PIDs wrap around at the end of their range: the child has the smaller one.
     let child = process(40, "iperf3", true);
     let name = |threads: &[ThreadActivity]| main_name(threads, &[900, 40]);
     assert_eq!(name(&[child.clone(), shell.clone()]).as_deref(), Some("iperf3"));
-    // A program that works itself, and one whose processes are all idle.
+    // A program that does the work itself, and one whose processes are all idle.
     assert_eq!(name(&[child, process(900, "nginx", true)]), None);
     assert_eq!(name(&[process(40, "iperf3", false), shell]), None);
     // Its main thread has ended.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 const INSIDE: Accounting = Accounting { leaves_out_interrupts: false, leaves_out_stolen: false };
 const OUTSIDE: Accounting = Accounting { leaves_out_interrupts: true, leaves_out_stolen: true };
 
-/// Slices of 100 ms: what of them was run time and delay, ms, and in ticks of user and system time.
+/// Slices of 100 ms with the given run time and delay in ms, and user and system time in ticks.
 fn slices(run: u64, delay: u64, user: u64, system: u64) -> Vec<Slice> {
     let slice = |number| Slice {
         number,
@@ -24,7 +24,7 @@ fn around(interrupts: f64, stolen: f64, throttled_ms: f64) -> Vec<Around> {
     vec![Around { cpu, throttled_ns: throttled_ms * 1e6 }; 10]
 }
 
-/// User, kernel, interrupts, waiting, throttled, stolen, asleep, rest: percent.
+/// User, kernel, interrupts, waiting, throttled, stolen, asleep and rest, in percent.
 fn percent(
     slices: &[Slice],
     around: &[Around],
@@ -57,17 +57,18 @@ fn accounts_beyond_the_wall_time_are_an_error_and_not_sleep() {
 fn interrupts_are_taken_out_of_the_kernels_part_first() {
     let shares = percent(&slices(100, 0, 7, 3), &around(0.12, 0.0, 0.0), true, INSIDE);
     assert_eq!(shares, [70, 18, 12, 0, 0, 0, 0, 0]);
-    // Ticks that fell badly: there is no negative kernel time.
+    // Even with unfortunate ticks, kernel time is never negative.
     let shares = percent(&slices(100, 0, 10, 0), &around(0.12, 0.0, 0.0), true, INSIDE);
     assert_eq!(shares, [88, 0, 12, 0, 0, 0, 0, 0]);
 }
 
 #[test]
 fn a_thread_that_never_sleeps_shows_what_its_run_time_leaves_out() {
-    // 12 % of the CPU went to interrupts, and 12 % are missing of its time: the same.
+    // 12 % of the CPU went to interrupts, and 12 % of the thread's time is missing: they are the
+    // same time.
     let shares = percent(&slices(88, 0, 9, 0), &around(0.1364, 0.0, 0.0), true, INSIDE);
     assert_eq!(shares, [88, 0, 12, 0, 0, 0, 0, 0]);
-    // Nothing is known of the missing time.
+    // Nothing is known about the missing time.
     let shares = percent(&slices(88, 0, 9, 0), &around(0.0, 0.0, 0.0), true, INSIDE);
     assert_eq!(shares, [88, 0, 0, 0, 0, 0, 0, 12]);
 }
@@ -84,7 +85,8 @@ fn of_one_that_sleeps_the_configuration_says_it() {
 
 #[test]
 fn a_slice_of_few_ticks_does_not_multiply_what_was_stolen() {
-    // One tick of ten was stolen, and no other was busy: all of what wanted to run, it seems.
+    // One tick in ten was stolen, and no other was busy: apparently all the time in which anything
+    // wanted to run.
     let cpu = CpuShares { interrupts: 0.0, stolen: 1.0, stolen_of_all: 0.1 };
     let mut around = around(0.0, 0.0, 0.0);
     around[0].cpu = cpu;

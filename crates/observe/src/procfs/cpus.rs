@@ -4,7 +4,7 @@
 use super::number;
 use std::collections::BTreeMap;
 
-/// Time of a CPU since boot, in ticks of USER_HZ.
+/// CPU time by state since boot, in USER_HZ ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTicks {
     /// User mode, including `nice` and guests.
@@ -35,7 +35,7 @@ impl CpuTicks {
     }
 }
 
-/// The lines `cpu0`, `cpu1`, ... of /proc/stat: CPUs that are online.
+/// The lines `cpu0`, `cpu1`, ... in /proc/stat: CPUs that are online.
 pub(crate) fn parse_stat(text: &str) -> BTreeMap<u32, CpuTicks> {
     let line = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
@@ -63,8 +63,8 @@ pub(crate) struct Softnet {
     pub(crate) squeezed: u64,
 }
 
-/// Lines of softnet_stat by CPU. Column 13 is the CPU since Linux 5.10; before, the lines are those
-/// of the CPUs in `online`, in order. Counters have 32 bits.
+/// Lines of softnet_stat by CPU. Since Linux 5.10, column 13 is the CPU; before that, the lines are
+/// for the CPUs in `online`, in order. Counters have 32 bits.
 pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
     let line = |(index, line): (usize, &str)| {
         let columns: Vec<u64> = line

@@ -31,7 +31,7 @@ pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
     text.lines().skip(2).filter_map(line).collect()
 }
 
-/// Counters of /proc/PID/net/snmp and netstat by name: `Udp.RcvbufErrors`. Lines come in pairs,
+/// Counters in /proc/PID/net/snmp and netstat, by name: `Udp.RcvbufErrors`. Lines come in pairs,
 /// names and values. Negative values are not counts.
 pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Counters of /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named like those of [`parse_snmp`]:
+/// Counters in /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named like those from [`parse_snmp`]:
 /// `Udp6.RcvbufErrors`.
 pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
     let line = |line: &str| {
@@ -69,7 +69,7 @@ pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
 
 /// Sockets in /proc/PID/net/{tcp,tcp6,udp,udp6}, and the drops of UDP sockets.
 pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, Option<u32>)> {
-    /// TCP_LISTEN, in hexadecimal digits.
+    /// TCP_LISTEN, in hexadecimal.
     const LISTEN: &str = "0A";
     let line = |line: &str| {
         let columns: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -90,7 +90,7 @@ pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, 
     text.lines().skip(1).filter_map(line).collect()
 }
 
-/// Parses an address of these files: 32-bit words in host byte order, `0100007F:0035`.
+/// Parses an address from these files: 32-bit words in host byte order, `0100007F:0035`.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words: Option<Vec<[u8; 4]>> = (0..address.len())

@@ -4,7 +4,7 @@
 use linerate_machine::parse_cpu_list;
 use linerate_record::units::signal_name;
 
-/// Fields of `stat` of a thread or process. Times are in ticks of USER_HZ.
+/// Fields in `stat` of a thread or process. Times are in USER_HZ ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
@@ -30,7 +30,7 @@ pub(crate) struct Stat {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
-    /// Parses the fields of proc(5) after the last `)`: a name may contain blanks and brackets.
+    /// Parses the fields of proc(5) after the last `)`: a name may contain spaces and parentheses.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
@@ -93,7 +93,7 @@ impl SchedStat {
 /// Fields of `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// The process of a thread.
+    /// The process that the thread belongs to.
     pub(crate) process: u32,
     /// Effective user.
     pub(crate) uid: u32,

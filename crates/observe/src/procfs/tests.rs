@@ -63,7 +63,7 @@ fn cpus_of_old_and_new_kernels() {
     assert_eq!(cpus[&2].total(), 10);
     assert_eq!(cpus.len(), 2);
     assert_eq!(CpuTicks::default().since(&first), CpuTicks::default());
-    // 4.19: 11 columns; 5.10: the CPU is column 13; 6.18: two columns more.
+    // 4.19: 11 columns; 5.10: the CPU is column 13; 6.18: two more columns.
     let old = "0000002c 00000001 00000002 0 0 0 0 0 0 0 0\n0000002d 0 0 0 0 0 0 0 0 0 0\n";
     let softnet = parse_softnet(old, &[0, 2]);
     assert_eq!(softnet[&0], Softnet { processed: 44, dropped: 1, squeezed: 2 });

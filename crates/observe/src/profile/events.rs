@@ -17,7 +17,7 @@ use linerate_record::why::Unread;
 /// Sampling rate of a running thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRate {
-    /// Samples per second: of cycles with a PMU, of CPU time without.
+    /// Samples per second: on cycles if there is a PMU, on CPU time otherwise.
     PerSecond(u64),
     /// CPU time between samples, nanoseconds.
     Nanoseconds(u64),
@@ -35,14 +35,15 @@ impl SampleRate {
 
 /// `PERF_COUNT_HW_CPU_CYCLES`.
 const CYCLES: Selector = Selector::new(HARDWARE, 0);
-/// Maximum number of pages per ring: with its first page, what a user may lock per CPU.
+/// Maximum number of pages per ring: together with the ring's first page, the most that a user may
+/// lock per CPU.
 const RING_PAGES: usize = 128;
 /// Maximum number of pages per ring with stack copies, and over all such rings.
 const STACK_RING_PAGES: usize = 1024;
 const ALL_STACK_PAGES: usize = 8192;
-/// File descriptors reserved for other uses than events.
+/// File descriptors reserved for uses other than events.
 const OTHER_FILES: u64 = 400;
-/// Jitter of the sampling period, so that it cannot run in lockstep with the program.
+/// Jitter of the sampling period, so that sampling cannot run in lockstep with the program.
 const JITTER: f64 = 0.1;
 
 /// The events of all sampled threads.
@@ -100,8 +101,8 @@ pub(super) struct Item {
 
 /// Kinds of items.
 pub(super) enum What {
-    /// A sample of a thread: the call chain, innermost first, each address with whether it is in
-    /// the kernel.
+    /// A sample of a thread: the call chain, innermost first, with a flag per address: whether it
+    /// is in the kernel.
     Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
     /// A mapping of code.
     Mapped(Mapping),
@@ -119,7 +120,7 @@ pub(super) struct UserState {
 }
 
 impl Events {
-    /// Opens the events of all threads of `pids` on every online CPU.
+    /// Opens events for all threads of `pids` on every online CPU.
     pub(super) fn open(
         root: &Root,
         pids: &[u32],
@@ -139,7 +140,7 @@ impl Events {
             let mut of_thread = Vec::new();
             for (at, &cpu) in cpus.iter().enumerate() {
                 let (request, every) = (events.kind.request(), events.kind.every(rate));
-                // A thread that has ended is no news.
+                // A thread that has ended is not reported.
                 let opened = open_chains(&request, every, stack_bytes, (tid, cpu));
                 let Ok(event) = opened else { break };
                 of_thread.push(events.connect(at, event)?);
@@ -231,7 +232,7 @@ impl Events {
         Ok(event)
     }
 
-    /// Reads all items since the last call, in order of time.
+    /// Reads all items since the last call, in time order.
     pub(super) fn drain(&mut self, each: impl FnMut(Item)) {
         let mut items = Vec::new();
         let lost = &mut self.lost;
@@ -264,7 +265,7 @@ impl Events {
         let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
         self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
         for event in self.threads.iter().flatten() {
-            // Where it is refused, the time stays as it was.
+            // If this is refused, the period stays as it was.
             let _ = event.set_every(Every::Events(self.period_ns));
         }
     }
@@ -296,7 +297,7 @@ impl Events {
         self.lost
     }
 
-    /// Whether samples are of a clock, which cannot fire while interrupts are off.
+    /// Whether samples come from a clock, which cannot fire while interrupts are off.
     pub(super) fn is_clock(&self) -> bool {
         self.kind.is_clock()
     }
@@ -368,7 +369,7 @@ fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
 fn too_many(threads: usize) -> Unread {
     Unread {
         what: "threads".to_owned(),
-        reason: format!("{threads} threads were not sampled: limit of open files reached"),
+        reason: format!("{threads} threads were not sampled: open-file limit reached"),
         fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
     }
 }

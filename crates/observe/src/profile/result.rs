@@ -103,11 +103,11 @@ fn too_short(report: &ProfileReport) -> Option<Unread> {
     (due >= LEAST && missing > MISSING).then(|| Unread {
         what: "short_threads".to_owned(),
         reason: format!(
-            "{:.0} % of the CPU time has no samples: threads or processes that ended before their \
-             first one",
+            "{:.0} % of the CPU time has no samples: it went to threads or processes that ended \
+             before their first sample",
             100.0 * missing
         ),
-        fix: Some("linerate profile -F 10000  # samples of shorter ones".to_owned()),
+        fix: Some("linerate profile -F 10000  # also samples shorter-lived threads".to_owned()),
     })
 }
 
@@ -197,7 +197,7 @@ impl<'a> Shares<'a> {
         Figure::number("ns/packet", work, self.tier, METHOD)
     }
 
-    /// Adds the functions; returns the index of each by its number.
+    /// Adds the functions; returns each function's index by its number.
     fn functions(
         &self,
         report: &mut ProfileReport,
@@ -229,7 +229,7 @@ impl<'a> Shares<'a> {
         (0..).zip(order).map(|(at, number)| (number, at)).collect()
     }
 
-    /// Kinds of work with samples.
+    /// Kinds of work that have samples.
     fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
         let class_of =
             |number: u32| indices.get(&number).map(|&index| functions[index as usize].class);
@@ -251,7 +251,7 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// Samples per function: by itself, and including its callees.
+/// Samples per function: its own, and including its callees.
 fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
     let (mut own, mut with_callees) = (HashMap::new(), HashMap::new());
     for (_, spots, samples) in &resolved.chains {
@@ -259,7 +259,7 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
         if let Some(leaf) = functions.clone().next_back() {
             *own.entry(leaf).or_default() += samples;
         }
-        // One that calls itself is counted once.
+        // A recursive function is counted once.
         for function in functions.collect::<BTreeSet<u32>>() {
             *with_callees.entry(function).or_default() += samples;
         }

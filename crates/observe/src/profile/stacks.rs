@@ -56,11 +56,11 @@ pub(super) struct Resolved {
     pub(super) incomplete: u64,
 }
 
-/// Kernel time, if the kernel cannot be sampled.
+/// Name for kernel time, if the kernel cannot be sampled.
 pub(super) const NOT_SAMPLED: &str = "[not in user mode]";
 
-/// Functions that enable interrupts. A sample due while they were off is taken here, although the
-/// time belongs to the caller.
+/// Functions that enable interrupts. A sample due while interrupts were off is taken here, although
+/// the time belongs to the caller.
 const ALLOW_INTERRUPTS: [&str; 2] = ["_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq"];
 
 impl Stacks {
@@ -126,9 +126,9 @@ impl Stacks {
         let thread = self.thread(pid, tid);
         let mut spots = Vec::with_capacity(chain.len());
         for (depth, &(address, is_kernel)) in chain.iter().enumerate() {
-            // A caller is where it called, not what it returns to.
+            // A caller is located at its call, not at the return address.
             let address = if depth == 0 { address } else { address.saturating_sub(1) };
-            // Without frame pointers the rest of a chain may be anything.
+            // Without frame pointers, the rest of a chain may be garbage.
             if depth > 0 && !is_kernel && !self.spots.is_code(pid, address) {
                 break;
             }
@@ -180,7 +180,7 @@ impl Stacks {
         self.slices.push(HashMap::new());
     }
 
-    /// Spot for kernel time of all threads.
+    /// Spot for the kernel time of all threads.
     fn of_kernel(&mut self) -> u32 {
         let pid = self.pids.first().copied().unwrap_or(0);
         self.names.insert(0, "[all threads]".to_owned());
@@ -242,7 +242,8 @@ impl Stacks {
     }
 }
 
-/// Attributes a sample taken where interrupts are enabled to the function that had them off.
+/// Attributes a sample taken where interrupts are re-enabled to the function that ran with
+/// interrupts off.
 fn leave_to_caller(spots: &mut Vec<u32>, names: &Names) {
     let is_left = |spot: &u32| {
         let name = &names.functions[names.function_of(*spot) as usize];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which memory threads were accessing when they were sampled: the instruction before the sample,
-//! or at it, is decoded, and its address follows from the registers that the sample carries.
+//! Memory that threads were accessing when they were sampled: the instruction before or at the
+//! sample is decoded, and its memory address is computed from the registers in the sample.
 //!
-//! A processor takes an interrupt when its oldest instruction retires, so that a thread is found
-//! most often right behind the instruction that it waited for: lines which are slow to get are met
-//! more often than others. Where the instruction before has no operand in memory, or has changed
-//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to
-//! one thread, and is in its cache. Left out as well are addresses relative to `fs` and `gs`, whose
-//! base a sample does not carry: memory of one thread's own.
+//! A processor takes an interrupt when its oldest instruction retires, so a thread is most often
+//! found just past the instruction that it waited for: lines that are slow to load are seen more
+//! often than others. If the preceding instruction has no memory operand, or has changed the
+//! registers of its address, the instruction at the sample is used. The stack is left out: it
+//! belongs to one thread, and is in that thread's cache. Also left out are addresses relative to
+//! `fs` and `gs`, whose base is not in the sample: they are thread-local memory.
 
 mod lines;
 
@@ -20,11 +20,11 @@ use super::names::Spots;
 use linerate_linux::sample::Registers;
 use std::collections::HashMap;
 
-/// Whether this architecture's samples carry the required data.
+/// Whether samples on this architecture carry the required data.
 pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
-/// Bytes of a cache line.
+/// Cache line size in bytes.
 pub(super) const LINE_BYTES: u64 = 64;
-/// An access to memory.
+/// A memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub memory: Memory,
@@ -69,7 +69,7 @@ struct Known {
     is_cipher: bool,
 }
 
-/// Maximum number of decoded instructions; of larger programs, the first ones seen.
+/// Maximum number of decoded instructions; for larger programs, the first ones seen.
 const MAX_KNOWN: usize = 100_000;
 
 impl Decoder {
@@ -95,7 +95,7 @@ impl Decoder {
 }
 
 impl Decoder {
-    /// Whether the decoded instruction of a sample at `ip` is one for ciphers and hashes.
+    /// Whether the decoded instruction of a sample at `ip` is a cipher or hash instruction.
     pub(super) fn is_cipher(&self, pid: u32, ip: u64) -> bool {
         self.known.get(&(pid, ip)).is_some_and(|known| known.is_cipher)
     }
@@ -109,7 +109,8 @@ fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
         (start, &before[at..])
     });
     let of_previous = previous.map(|(start, code)| operands_of(start, code, true));
-    // Where the one before has no operand, or has lost its address, the one at the sample counts.
+    // If the preceding instruction has no operand, or has overwritten its address, the one at the
+    // sample is used.
     let operands = of_previous.filter(|operands| !operands.is_empty());
     let of_cipher = previous.is_some_and(|(start, code)| is_cipher(start, code));
     Known {
@@ -118,7 +119,7 @@ fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     }
 }
 
-/// Whether the instruction at `ip` is one for ciphers and hashes.
+/// Whether the instruction at `ip` is a cipher or hash instruction.
 #[cfg(target_arch = "x86_64")]
 fn is_cipher(ip: u64, code: &[u8]) -> bool {
     use iced_x86::CpuidFeature::{AES, GFNI, PCLMULQDQ, SHA, VAES, VPCLMULQDQ};
@@ -156,7 +157,7 @@ fn previous(ip: u64, before: &[u8]) -> Option<u64> {
             }
             last = Some(instruction);
         }
-        // What jumps did not lead here.
+        // An instruction that jumps did not lead here.
         let is_passed = |one: &iced_x86::Instruction| {
             use iced_x86::FlowControl::{ConditionalBranch, Next};
             matches!(one.flow_control(), Next | ConditionalBranch)
@@ -173,8 +174,8 @@ fn previous(_: u64, _: &[u8]) -> Option<u64> {
     None
 }
 
-/// Memory operands of the instruction at `ip`; if it `is_done`, only those whose registers it did
-/// not change.
+/// Memory operands of the instruction at `ip`; if it has completed (`is_done`), only those whose
+/// registers it did not change.
 #[cfg(target_arch = "x86_64")]
 fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
     use iced_x86::{DecoderOptions, InstructionInfoFactory, OpAccess, Register};
@@ -210,7 +211,7 @@ fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
     Vec::new()
 }
 
-/// Whether an access reads and whether it writes, assuming that conditions are met.
+/// Whether an access reads and whether it writes, assuming that any condition is met.
 #[cfg(target_arch = "x86_64")]
 fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
     use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
@@ -269,21 +270,23 @@ mod tests {
         assert_eq!(of(&[0x8b, 0x44, 0x8b, 0x08]), [(0x2000 + 4 * 0x3000 + 8, 4, false)]);
         // lock inc qword [r8]
         assert_eq!(of(&[0xf0, 0x49, 0xff, 0x00]), [(0x9000, 8, true)]);
-        // mov [rip + 0x10], al: behind six bytes of instruction
+        // mov [rip + 0x10], al: relative to the end of the six-byte instruction
         assert_eq!(of(&[0x88, 0x05, 0x10, 0, 0, 0]), [(0x40_0016, 1, true)]);
     }
 
     #[test]
     fn a_thread_is_found_behind_the_instruction_that_it_waited_for() {
-        // 12 times: mov rdx, [rdi]; add rdx, 1; mov [rdi], rdx. The sample: behind the first mov.
+        // 12 times: mov rdx, [rdi]; add rdx, 1; mov [rdi], rdx. The sample is after the first mov.
         let code = [0x48, 0x8b, 0x17, 0x48, 0x83, 0xc2, 0x01, 0x48, 0x89, 0x17].repeat(12);
         let found = known(0x40_0000, &code[..43], &code[43..58]).operands;
         let seen: Vec<_> = found.iter().map(|one| (one.bytes, one.is_write)).collect();
         assert_eq!(seen, [(8, false)]);
-        // Behind the second mov; at the first mov, behind the second one of the last round.
+        // After the second mov: the sample is at the first mov, just past the second mov of the
+        // last iteration.
         let found = known(0x40_0000, &code[..50], &code[50..65]).operands;
         assert!(found[0].is_write);
-        // mov rax, [rax] has lost its address: the one behind it counts, mov [rdi], rdx.
+        // mov rax, [rax] has overwritten its address: the instruction after it is used, mov [rdi],
+        // rdx.
         let chase = [0x48, 0x8b, 0x00].repeat(16);
         let found = known(0x40_0000, &chase, &[0x48, 0x89, 0x17]).operands;
         assert!(found.len() == 1 && found[0].is_write);
@@ -313,7 +316,7 @@ mod tests {
         ];
         for (code, is_cipher) in codes {
             assert_eq!(known(0x40_0000, &[], code).is_cipher, is_cipher);
-            // The sample of a slow instruction is at the one behind it.
+            // The sample for a slow instruction is at the instruction after it.
             let before = [&[0x66, 0x0f, 0xef, 0xc1].repeat(15), code].concat();
             assert_eq!(known(0x40_0000, &before, &[0x90; 15]).is_cipher, is_cipher);
         }

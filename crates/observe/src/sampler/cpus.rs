@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Samples kernel functions per CPU, in any context: packets are received in softirqs, in the time
+//! Samples kernel functions per CPU, in any context: packets are received in softirqs, on the time
 //! of any thread. Needs root or CAP_PERFMON.
 
 use super::names::{KERNEL, Names, Spots};
@@ -17,7 +17,7 @@ const RATE: u64 = 199;
 const MAX_CPUS: usize = 64;
 /// Maximum number of functions listed.
 const MAX_FUNCTIONS: usize = 32;
-/// Pages of a ring: samples of more than a second.
+/// Pages per ring: room for more than a second of samples.
 const RING_PAGES: usize = 4;
 
 /// Kernel time of a CPU by function.
@@ -47,7 +47,7 @@ struct SampledCpu {
 }
 
 impl SampledCpus {
-    /// Starts sampling CPUs; if one is refused, all are.
+    /// Starts sampling CPUs; if one CPU is refused, all are.
     pub(super) fn open(&mut self, cpus: &[u32]) -> Option<Unread> {
         self.began_ns = monotonic_ns();
         let request = Request { exclude_user: true, disabled: false, ..Request::new(CPU_CLOCK) };

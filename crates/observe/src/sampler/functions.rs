@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds functions of an ELF file: from its symbol tables or, if stripped, from the unwind table,
-//! which has their bounds without names.
+//! Finds functions in an ELF file: from its symbol tables or, if stripped, from the unwind table,
+//! which has their bounds but not their names.
 //!
-//! Only the tables are read, and names on demand: a program may have hundreds of megabytes.
+//! Only the tables are read, and names on demand: a program may be hundreds of megabytes in size.
 
 mod mangling;
 #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ const MAX_TABLE_BYTES: u64 = 64 << 20;
 const MAX_NAME_BYTES: usize = 4096;
 
 impl Functions {
-    /// Reads the tables of an ELF file. `None` if it is another kind of file, or damaged.
+    /// Reads the tables of an ELF file. `None` if it is not an ELF file or is damaged.
     pub(super) fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(&file);
         let (segments, symbols, unwinding_at) = match FileKind::parse(&cache).ok()? {
@@ -140,7 +140,7 @@ where
     }
     symbols.sort_by_key(|symbol: &Symbol| (symbol.start, !symbol.is_global));
     symbols.dedup_by_key(|symbol| symbol.start);
-    // A symbol without a size, as hand-written code has, reaches to the next.
+    // A symbol without a size, as in hand-written code, extends to the next symbol.
     for at in 0..symbols.len() {
         let next = symbols.get(at + 1).map_or(u64::MAX, |symbol| symbol.start);
         let symbol = &mut symbols[at];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of the kernel: /proc/kallsyms.
+//! Kernel functions, from /proc/kallsyms.
 //!
-//! The list has 100,000 lines and more, which the kernel formats as they are read: 40 ms. Only the
-//! functions at sampled addresses are wanted, so that nothing else of it is kept, and reading stops
-//! at the last of them:
+//! The list has 100,000 lines or more, which the kernel formats as they are read, in 40 ms. Only
+//! the functions at sampled addresses are needed, so nothing else is kept, and reading stops at the
+//! last of them:
 //!
 //! ```text
 //! for each symbol of code, in the order of the list:
@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Read};
 /// Kernel functions at given addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelSymbols {
-    /// Address, with start and name of its function.
+    /// Addresses, each with the start and name of its function.
     found: Vec<(u64, Option<(u64, String)>)>,
 }
 
@@ -42,7 +42,7 @@ impl KernelSymbols {
             let Some((start, name)) = std::str::from_utf8(&line).ok().and_then(symbol) else {
                 continue;
             };
-            // The kernel's own functions are in order; modules follow, as a rule behind them.
+            // The kernel's own functions are in order; modules follow, usually at higher addresses.
             if symbols.is_behind(start) && symbols.is_first_found() {
                 break;
             }
@@ -159,7 +159,7 @@ mod tests {
             mut starts in prop::collection::vec(1..5000_u64, 1..40),
             addresses in prop::collection::btree_set(0..6000_u64, 1..20),
         ) {
-            // As the kernel lists them: in order.
+            // In order, as the kernel lists them.
             starts.sort_unstable();
             starts.dedup();
             let lines = starts.iter().map(|start| format!("{start:x} t f{start}\n"));

@@ -26,13 +26,13 @@ pub(crate) struct Mapping {
     pub offset: u64,
     /// Device of the file as formatted by the kernel, `fd:00`.
     pub device: String,
-    /// Inode of the file; 0 without one.
+    /// Inode of the file; 0 if there is none.
     pub inode: u64,
     /// Its path, or `[vdso]`; empty for memory without a file.
     pub path: String,
 }
 
-/// Relevant mappings of a process, by address.
+/// Relevant mappings of a process, sorted by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mappings {
     /// Mappings with code.

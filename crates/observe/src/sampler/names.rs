@@ -3,7 +3,7 @@
 //! then by the function in its file.
 //!
 //! During the window, an address is reduced to a spot: a few bytes of a file or of the kernel.
-//! Files are opened then, because their process may exit, and parsed after the window, because
+//! Files are opened during the window, because their process may exit, and parsed after it, because
 //! symbol tables take longer than samples.
 
 mod files;
@@ -30,7 +30,8 @@ pub(crate) struct FunctionName {
 const SPOT_BYTES: u64 = 16;
 /// Size of a place in bytes.
 const PLACE_BYTES: u64 = 64;
-/// Maximum number of files whose functions are read; those beyond are named by address.
+/// Maximum number of files whose functions are read; functions in further files are named by
+/// address.
 const MAX_FILES: usize = 256;
 /// File name of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
@@ -56,7 +57,7 @@ enum Region {
 pub(crate) struct Spots {
     /// Size of a spot in bytes.
     grain: u64,
-    /// Spots by number: region and offset in it.
+    /// Spots by number: a region, and an offset in it.
     spots: Vec<(Region, u64)>,
     numbers: HashMap<(Region, u64), u32>,
     processes: HashMap<u32, Process>,
@@ -168,7 +169,7 @@ impl Spots {
         self.processes.entry(pid).or_insert_with(|| Process::read(pid));
     }
 
-    /// Spot of an address of a process.
+    /// Spot of an address in a process.
     pub(crate) fn spot(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
         if is_kernel {
             return self.number(Region::Kernel, address);
@@ -214,7 +215,7 @@ impl Spots {
         self.files[number as usize].file.as_ref().ok()
     }
 
-    /// Code before an address of a process, and of the instruction there; truncated at the ends of
+    /// Code before an address in a process, and of the instruction there; truncated at the ends of
     /// its file. `None` for code outside files.
     pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
@@ -232,7 +233,7 @@ impl Spots {
         Some((bytes, code))
     }
 
-    /// Memory identity and offset of an address of a process.
+    /// Memory identity and offset of an address in a process.
     pub(super) fn memory(&mut self, pid: u32, address: u64) -> (Memory, u64) {
         let mappings = self.processes.get(&pid).map(|process| &process.mappings.shared);
         let Some(mapping) = mappings.and_then(|shared| maps::find(shared, address)) else {
@@ -389,8 +390,8 @@ impl Names {
     }
 }
 
-/// The byte that names a spot of the kernel: the function that covers most of the spot contains its
-/// last byte.
+/// The byte that determines the name of a kernel spot: the function that covers most of the spot
+/// contains its last byte.
 fn last_byte(spot: u64, grain: u64) -> u64 {
     spot.saturating_add(grain - 1)
 }
@@ -403,7 +404,7 @@ fn kernel_symbols(addresses: BTreeSet<u64>) -> KernelSymbols {
     list.map(|list| KernelSymbols::read(list, addresses)).unwrap_or_default()
 }
 
-/// Name of a kernel function, and the offset of `address` in it.
+/// Name of a kernel function, and the offset of `address` in the function.
 fn kernel_function(kernel: &KernelSymbols, address: u64, grain: u64) -> (FunctionName, u64) {
     let found = kernel.find(last_byte(address, grain));
     let (start, name) = found.unwrap_or((address, "[kernel]"));
@@ -411,8 +412,8 @@ fn kernel_function(kernel: &KernelSymbols, address: u64, grain: u64) -> (Functio
     (name, address.saturating_sub(start))
 }
 
-/// Name of a function of a file, and the offset of `offset` in it. A function without a symbol is
-/// named by its first address, or by that of the spot if its start is unknown.
+/// Name of a function in a file, and the position of `offset` in the function. A function without a
+/// symbol is named after its first address, or after that of the spot if its start is unknown.
 fn user_function(
     file: &(String, Option<Functions>),
     offset: u64,

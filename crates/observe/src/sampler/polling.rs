@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Taking polling out of a thread's time, from outside: which functions belong to its poll loop,
-//! what a packet costs on the CPU, and how busy the thread is. Pure.
+//! Separates polling from work in a thread's time, from outside: which functions belong to its poll
+//! loop, what a packet costs on the CPU, and how busy the thread is. Pure functions.
 //!
-//! A thread that polls always runs. In a slice it spends the share `c x` of its time on packets,
-//! where `x` is packets per second of CPU time and `c` the cost of one, and the rest in its poll
-//! loop. With `u` the shares of functions in the loop and `w` those in the work, the share of
-//! function `f` is
+//! A thread that polls always runs. In a slice, it spends the share `c x` of its time on packets,
+//! where `x` is packets per second of CPU time and `c` the cost of a packet, and the rest in its
+//! poll loop. With `u` as the shares of functions in the loop and `w` as their shares in the work,
+//! the share of function `f` is
 //!
 //! ```text
 //! s_f(x) = u_f (1 - c x) + w_f c x          intercept u_f, slope b_f = c (w_f - u_f)
 //! ```
 //!
-//! so a line is fitted to the samples of each function over `x`. Functions of negative slope take
-//! part in the loop. What the slopes say of `c` depends on what the rest of the thread does:
+//! so a line is fitted to the samples of each function over `x`. Functions with negative slope are
+//! part of the loop. What the slopes say about `c` depends on what the rest of the thread does:
 //!
 //! - Functions of the loop that the work never enters (`w_f = 0`) have `-b_f / u_f = c`; those that
-//!   it enters too have less. The largest ratio, pooled over the functions that share it, is the
-//!   *anchored* cost.
-//! - A further job that takes the share `d` of the time, whatever the load, makes every `u_f`
-//!   smaller by `1 - d`, and the anchored cost too large. The sum of the negative slopes,
-//!   `-sum b_f`, does not mind: the *summed* cost. It is too small where work enters functions of
-//!   the loop.
+//!   it also enters have a smaller ratio. The largest ratio, pooled over the functions that share
+//!   it, is the *anchored* cost.
+//! - Another job that takes the share `d` of the time, whatever the load, scales every `u_f` by `1
+//!   - d` and makes the anchored cost too large. The sum of the negative slopes, `-sum b_f`, is not
+//!   affected: this is the *summed* cost. It is too small if work enters functions of the loop.
 //!
-//! Without other jobs and shared functions both agree. Where they do not, the truth is between
-//! them, and the interval spans both, each with its own sampling error; where they are far apart,
-//! nothing is said. The method, with a half of the slices choosing functions for the other half, so
+//! Without other jobs and shared functions, both costs agree. If they differ, the truth is between
+//! them, and the interval spans both, each with its own sampling error; if they are far apart, no
+//! result is given. In the method, each half of the slices chooses functions for the other half, so
 //! that noise does not choose the functions that confirm it:
 //!
 //! ```text
@@ -38,13 +37,13 @@
 //! cost  = between both, ends by a bootstrap over slices;  busy = cost * packets / CPU time
 //! ```
 //!
-//! Where the line bends, as it does when packets get cheaper in bursts, the lower half of the loads
-//! alone has to say what the shares are without packets; what is lost from there to the mean of all
-//! slices is the mean time of a packet all the same.
+//! If the line bends, as it does when packets get cheaper in bursts, only the lower half of the
+//! loads determines the shares without packets; the loss from there to the mean of all slices is
+//! still the mean time per packet.
 //!
-//! What counts as polling: everything the loop does in every iteration, also in one that finds
-//! packets. What can mislead it: a thread that never polls and works on two kinds of packets, one
-//! more than 20 times as expensive as the other, looks as if it polled in the functions of the
+//! Everything that the loop does in every iteration counts as polling, even in iterations that find
+//! packets. The method can be misled: a thread that never polls and works on two kinds of packets,
+//! one more than 20 times as expensive as the other, looks as if it polled in the functions of the
 //! expensive kind.
 
 mod fit;
@@ -111,11 +110,11 @@ pub enum CannotTell {
     NoPacketCounter,
     /// There were no packets.
     NoPackets,
-    /// Too few samples: this number.
+    /// Too few samples: this many.
     TooFewSamples(u64),
     /// The packet rate varies too little.
     LoadDoesNotVary,
-    /// No function's share falls as packets rise.
+    /// No function's share falls as the packet rate rises.
     NoPollLoop,
     /// Shares are not linear in the load.
     NotLinear,
@@ -133,9 +132,13 @@ impl fmt::Display for CannotTell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sleeps(share) => {
-                write!(f, "it sleeps {:.0} % of the time, so it does not poll", share * 100.0)
+                write!(
+                    f,
+                    "the thread sleeps {:.0} % of the time, so it does not poll",
+                    share * 100.0
+                )
             }
-            Self::NoPacketCounter => f.write_str("no counter of the packets it handled"),
+            Self::NoPacketCounter => f.write_str("no counter for the packets it handled"),
             Self::NoPackets => f.write_str("no packets in the window"),
             Self::TooFewSamples(samples) => {
                 write!(f, "{samples} samples; {MIN_SAMPLES} are needed: watch longer")
@@ -149,8 +152,8 @@ impl fmt::Display for CannotTell {
                  packets take almost none or almost all of its time (watch longer)",
             ),
             Self::NotLinear => f.write_str(
-                "time does not grow in proportion to packets: packets of several kinds, or cheaper \
-                 ones under load",
+                "time does not grow in proportion to packets: several kinds of packets, or a lower \
+                 cost per packet under load",
             ),
             Self::LatePacketCounts => f.write_str(
                 "its packets are counted later than it handles them: watch longer, which makes \
@@ -163,7 +166,8 @@ impl fmt::Display for CannotTell {
             ),
             Self::SeveralJobs(low, high) => write!(
                 f,
-                "its time depends on more than the packets counted: {low:.0} to {high:.0} ns/packet"
+                "its time depends on more than the counted packets: {low:.0} to {high:.0} \
+                 ns/packet"
             ),
         }
     }
@@ -183,9 +187,9 @@ const MIN_SPREAD: f64 = 0.1;
 const MAX_BEND: f64 = 0.05;
 /// Maximum ratio of anchored to summed cost.
 const MAX_APART: f64 = 1.35;
-/// Maximum ratio of the ends of the cost's interval.
+/// Maximum ratio of the ends of the cost interval.
 const MAX_WIDTH: f64 = 2.0;
-/// Maximum width of the busy share's interval if the cost's interval is wider: for a mostly idle
+/// Maximum width of the busy share interval if the cost interval is wider: for a mostly idle
 /// thread, the headroom is known even if the cost is not.
 const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Standard errors for significance: 1 in 80 by chance.
@@ -319,7 +323,7 @@ fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
 
 /// Rejects nonlinear dependence on the load: a bend, even in the lower half of the loads, or an
 /// intercept that is not a valid share. The latter occurs with two kinds of packets that a busy
-/// thread handles in turns.
+/// thread handles alternately.
 fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell> {
     let is_bent = |folds: &Folds| {
         let bend = folds.bend(all);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes results from the samples of a thread: its functions and, if it polls, its work.
+//! Computes results from a thread's samples: its functions and, if it polls, its work.
 
 use super::ThreadId;
 use super::names::Names;
@@ -14,25 +14,25 @@ use std::collections::BTreeMap;
 pub struct ThreadProfile {
     /// The thread.
     pub id: ThreadId,
-    /// Number of its samples.
+    /// Number of the thread's samples.
     pub samples: u64,
-    /// The functions it was sampled in, the most frequent first, at most 32.
+    /// The functions that the thread was sampled in, most frequent first, at most 32.
     pub functions: Vec<FunctionTime>,
-    /// Share of its CPU time spent on packets.
+    /// Share of the thread's CPU time spent on packets.
     pub busy: Figure,
     /// CPU time per packet, nanoseconds.
     pub cost_ns: Figure,
     /// Share of the poll loop's time in the kernel; `None` if no loop was found.
     pub polling_in_kernel: Option<f64>,
-    /// Its memory use; `None` with too few samples.
+    /// The thread's memory use; `None` if there are too few samples.
     pub memory: Option<MemoryUse>,
-    /// Share of its samples at instructions for ciphers and hashes; `None` if instructions are not
-    /// decoded.
+    /// Share of the thread's samples at cipher and hash instructions; `None` if instructions are
+    /// not decoded.
     pub cipher_instructions: Option<f64>,
 }
 
 const MAX_FUNCTIONS: usize = 32;
-const METHOD: &str = "samples fitted over the packets of the program";
+const METHOD: &str = "samples fitted against the program's packets";
 const SEED: u64 = 0x6c69_6e65;
 
 pub(super) fn profile(

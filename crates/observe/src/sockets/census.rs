@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose TCP connections a network namespace has: of those that begin and end between two reads
-//! only the counters of the namespace know, which are of all its processes.
+//! Whose TCP connections are in a network namespace: those that begin and end between two reads
+//! appear only in the namespace's counters, which cover all its processes.
 
 use super::canonical;
 use linerate_linux::network::InetSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// The connections of others, as far as they were seen.
+/// Connections of other processes, as far as they were seen.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Segments at the first and at the last read, by inode; 0 at first of one that began since.
+    /// Segments at the first and at the last read, by inode; the first value is 0 for a connection
+    /// that began later.
     others: BTreeMap<u64, (u64, u64)>,
-    /// Whether the watched processes have connections with others of this namespace: then each
-    /// segment is counted at both ends.
+    /// Whether the watched processes have connections with other processes in this namespace: then
+    /// each segment is counted at both ends.
     has_peers: bool,
-    /// Whether others opened connections of their own within the window.
+    /// Whether other processes opened connections of their own during the window.
     has_strangers: bool,
 }
 
 /// Share of the namespace's counters that belongs to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All segments are of the watched processes.
+    /// All segments belong to the watched processes.
     All,
-    /// The program is at one end of each.
+    /// The program is at one end of each connection.
     Half,
-    /// They cannot be distinguished from those of others.
+    /// The program's segments cannot be distinguished from those of other processes.
     Unknown,
 }
 
 impl Census {
-    /// Takes all TCP sockets of the namespace; those of `owned` inodes are watched.
+    /// Takes all TCP sockets in the namespace; those with `owned` inodes are watched.
     pub(super) fn take(
         &mut self,
         sockets: &[InetSocket],
@@ -62,7 +63,7 @@ impl Census {
         }
     }
 
-    /// Whose the `segments` are that the namespace counted.
+    /// The program's share of the `segments` that the namespace counted.
     pub(super) fn share(&self, segments: u64) -> Share {
         let others: u64 =
             self.others.values().map(|(first, last)| last.saturating_sub(*first)).sum();
@@ -94,7 +95,7 @@ mod tests {
         socket
     }
 
-    /// A server on port 80 with inode 1 and, read twice, further sockets.
+    /// A server on port 80 with inode 1 and further sockets, all read twice.
     fn share(first: &[InetSocket], second: &[InetSocket]) -> Share {
         let mut census = Census::default();
         for (sockets, is_start) in [(first, true), (second, false)] {
@@ -109,7 +110,7 @@ mod tests {
     fn all_segments_are_the_programs_if_no_other_program_connects() {
         let own = socket(2, "10.0.0.1:80", "10.0.0.9:4000", 50);
         assert_eq!(share(&[], std::slice::from_ref(&own)), Share::All);
-        // An old connection of another program that is quiet, as that of a shell.
+        // An old, quiet connection of another program, such as a shell.
         let quiet = |n| socket(5, "10.0.0.1:22", "10.0.0.9:4001", n);
         assert_eq!(share(&[quiet(900)], &[quiet(910), own.clone()]), Share::All);
         assert_eq!(share(&[quiet(900)], &[quiet(990), own.clone()]), Share::Unknown);

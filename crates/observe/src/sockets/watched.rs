@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One socket: what was read of it, and what follows for the window.
+//! One socket: its readings, and what follows from them for the window.
 
 use super::canonical;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
-/// Fields read of any socket.
+/// Fields read for every socket.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) receive_queue: u64,
     pub(super) send_queue: u64,
     pub(super) memory: Option<SocketMemory>,
-    /// Packets dropped; `None` where not readable.
+    /// Packets dropped; `None` if unreadable.
     pub(super) drops: Option<u32>,
     pub(super) inet: Option<InetSocket>,
 }
 
-/// A socket that is watched.
+/// A watched socket.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) kind: SocketKind,
     pub(super) local: String,
     pub(super) remote: Option<String>,
     pub(super) ring_bytes: Option<u64>,
-    /// Index of the interface, of a packet socket.
+    /// Interface index of a packet socket.
     pub(super) interface: u32,
     pub(super) first: Option<State>,
     pub(super) last: State,
@@ -31,7 +31,7 @@ pub(super) struct Watched {
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
     pub(super) receive_queue_max: u64,
-    /// Readings at which it was not empty.
+    /// Number of readings at which the receive queue was not empty.
     pub(super) waited: u64,
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
@@ -49,8 +49,8 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
     }
 }
 
-/// Whether TCP has less than a segment to send, and sends it only once earlier ones are
-/// acknowledged: Nagle's algorithm, where no window stops it.
+/// Whether TCP has less than a segment to send, and sends it only once earlier segments are
+/// acknowledged: Nagle's algorithm, if no window stops it.
 fn is_held(tcp: &TcpInfo) -> bool {
     let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
     let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
@@ -183,7 +183,7 @@ impl Watched {
             receive_buffer: self.ring_bytes.or(memory.map(|memory| memory.receive_buffer.into())),
             send_queue_mean: mean(self.send_queue),
             send_buffer: memory.map(|memory| memory.send_buffer.into()),
-            // A ring counts what it drops where only its program can read it.
+            // A ring counts its drops where only its own program can read them.
             drops: self.drops().filter(|_| self.ring_bytes.is_none()),
             tcp: has_tcp.then(|| self.tcp()),
         }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Duty cycle of events: in every slice while they are rare, otherwise in fewer slices the more
+//! Duty cycle of events: on in every slice while they are rare, otherwise in fewer slices the more
 //! events there are, which bounds their cost. Pure functions.
 
 /// Decides in which slices events are on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
-    /// Maximum events per slice for events in every slice.
+    /// Maximum number of events per slice at which events are on in every slice.
     limit: u64,
-    /// Remaining slices without events.
+    /// Number of remaining slices without events.
     off_for: u64,
     began_ns: u64,
     on_since_ns: u64,
-    /// Time in which events were on, up to the end of the last such slice.
+    /// Time for which events were on, up to the end of the last such slice.
     covered_ns: u64,
 }
 
@@ -39,7 +39,7 @@ impl Duty {
         self.on_since_ns = now_ns;
     }
 
-    /// Ratio of the total time to the time in which events were on.
+    /// Ratio of the total time to the time for which events were on.
     pub(super) fn scale(&self, now_ns: u64) -> f64 {
         let elapsed = now_ns.saturating_sub(self.began_ns) as f64;
         if self.covered_ns == 0 { 1.0 } else { (elapsed / self.covered_ns as f64).max(1.0) }

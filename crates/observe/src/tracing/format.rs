@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses fields of a tracepoint from its file `format` in tracefs.
+//! Parses the fields of a tracepoint from its `format` file in tracefs.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(super) struct Format {
     /// Tracepoint ID, with which its records begin.
     pub id: u64,
     fields: BTreeMap<String, Field>,
-    /// Names of values, if its print format lists them: `{ 3, "NO_SOCKET" }`.
+    /// Names of values, if the print format lists them: `{ 3, "NO_SOCKET" }`.
     pub names: BTreeMap<i64, String>,
 }
 
@@ -82,7 +82,7 @@ fn field(line: &str) -> Option<(String, Field)> {
     (offset <= MAX_BYTES && bytes <= MAX_BYTES).then_some((name, Field { offset, bytes }))
 }
 
-/// The pairs `{ number, "name" }` of a text.
+/// The pairs `{ number, "name" }` in a text.
 fn names(text: &str) -> BTreeMap<i64, String> {
     let pair = |part: &str| {
         let (number, rest) = part.split_once(',')?;

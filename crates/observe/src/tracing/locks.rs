@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time that watched threads wait for kernel locks: from lock:contention_begin to
-//! lock:contention_end, spinning or asleep, in their own calls and in interrupts on their time.
+//! lock:contention_end, spinning or asleep, in their own calls and in interrupts during their time.
 
 use super::duty::Duty;
 use super::format::Format;
@@ -14,9 +14,10 @@ const BEGIN: &str = "lock:contention_begin";
 const END: &str = "lock:contention_end";
 /// Maximum number of traced threads.
 const MAX_THREADS: usize = 16;
-/// Waits per slice up to which every slice is traced: two records each, at 0.5 us.
+/// Number of waits per slice up to which every slice is traced: two records per wait, at 0.5 us
+/// each.
 const LIMIT: u64 = 500;
-/// Pages of a ring: 300 waits of about 100 bytes.
+/// Pages per ring: 300 waits of about 100 bytes.
 const RING_PAGES: usize = 8;
 /// Fields of tracepoint samples: the record, which begins with the tracepoint ID.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
@@ -65,7 +66,7 @@ impl Waits {
                 self.since_ns = None;
             }
             (Some(_), _) => self.depth -= 1,
-            // It began before it was looked at.
+            // The wait began before it was observed.
             (None, _) => {}
         }
     }
@@ -77,7 +78,7 @@ impl Waits {
 }
 
 impl Locks {
-    /// Creates it from the formats of both tracepoints; `None` if this kernel lacks them.
+    /// Creates the tracer from the formats of both tracepoints; `None` if this kernel lacks them.
     pub(super) fn new(format: impl Fn(&str) -> Option<Format>, now_ns: u64) -> Option<Self> {
         let number = |name: &str| u16::try_from(format(name)?.id).ok();
         Some(Self {
@@ -105,7 +106,7 @@ impl Locks {
         let opened = open(BEGIN, self.begin).and_then(|begin| Ok((begin, open(END, self.end)?)));
         let (begin, end) = match opened {
             Ok(opened) => opened,
-            // It has ended meanwhile.
+            // The thread has ended meanwhile.
             Err((linerate_linux::errno::ESRCH, _)) => return Ok(()),
             Err((_, refused)) => return Err(refused),
         };
@@ -141,7 +142,7 @@ impl Locks {
             for thread in &mut self.threads {
                 thread.waits.gap();
                 for event in [&thread.begin, &thread.end] {
-                    // A thread that has ended cannot be switched any more.
+                    // The event of a thread that has ended can no longer be switched.
                     let _ = if was_on { event.disable() } else { event.enable() };
                 }
             }
@@ -171,7 +172,7 @@ mod tests {
         waits.end(5);
         waits.begin(10);
         waits.end(30);
-        // A lock within the wait for another one.
+        // A wait for a lock, nested in a wait for another one.
         waits.begin(100);
         waits.begin(110);
         waits.end(120);

@@ -9,10 +9,10 @@ use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
 use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
 use linerate_record::why::{RanInstead, Unread};
 
-/// Reads the scheduler's events.
+/// Reader of scheduler events.
 #[derive(Debug)]
 pub(super) struct Scheduler {
-    /// Switch and wakeup events of each CPU, and the ring of both.
+    /// Switch and wakeup events of each CPU, and the ring that both share.
     cpus: Vec<(Event, Event, Ring)>,
     layout: Layout,
     waits: Waits,
@@ -32,12 +32,12 @@ struct Layout {
     woken_to: Field,
 }
 
-/// Events per slice and CPU up to which every slice is read: at 1 us each here and in the kernel,
-/// in slices of 0.1 s, 0.3 % of a CPU.
+/// Number of events per slice and CPU up to which every slice is read: at 1 us each here and in the
+/// kernel, in slices of 0.1 s, 0.3 % of a CPU.
 const LIMIT: u64 = 300;
 /// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
-/// Pages of a ring: 2,000 events.
+/// Pages per ring: 2,000 events.
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was preempted.
 const PREEMPTED: i64 = 0x100;
@@ -140,7 +140,7 @@ impl Scheduler {
         }
         if was_on != self.duty.is_on() {
             for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
-                // Of a CPU that went offline there is nothing to switch.
+                // For a CPU that went offline, there is nothing to switch.
                 let _ = if was_on { event.disable() } else { event.enable() };
             }
         }

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 pub(super) struct Wanted {
     /// Name: `skb:kfree_skb`.
     pub name: &'static str,
-    /// Field to count by, and the name of a value.
+    /// Field to count by, and what its values are called.
     pub field: Option<(&'static str, &'static str)>,
-    /// Sampling period for values: one event in this number.
+    /// Sampling period for values: one event in this many.
     pub period: u64,
     /// Whether only events of watched threads are counted.
     pub is_of_watched: bool,
@@ -41,8 +41,8 @@ struct Counted {
     events: u64,
 }
 
-/// Events per slice up to which every slice is counted: at 0.5 us each, in slices of 0.1 s, 0.25 %
-/// of a CPU.
+/// Number of events per slice up to which every slice is counted: at 0.5 us each, in slices of 0.1
+/// s, 0.25 % of a CPU.
 const LIMIT: u64 = 500;
 /// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
@@ -61,14 +61,14 @@ impl Tally {
         Request { disabled: false, ..Request::new(Selector::new(TRACEPOINT, self.format.id)) }
     }
 
-    /// Counts on a CPU, or of a thread.
+    /// Starts counting on a CPU, or for a thread.
     pub(super) fn open(&mut self, target: Target) -> Result<(), OpenError> {
         let sampling = Sampling { period: self.wanted.period, fields: RAW, skips_idle: false };
         let event = match self.field {
             Some(_) => sample::open(&self.request(), &sampling, target)?,
             None => perf::open(&self.request(), target, None)?,
         };
-        // Without a ring the events are counted all the same.
+        // Events are counted even without a ring.
         let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, RAW).ok());
         let tid = match target {
             Target::Thread(tid) => Some(tid),
@@ -89,7 +89,7 @@ impl Tally {
                 Record::Sample(sample) => {
                     *self.values.entry(field.number(sample.raw)).or_default() += 1;
                 }
-                // The events are counted all the same; values are those of the others.
+                // These events are still counted; values come from the others.
                 Record::Lost(_) | Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
@@ -97,7 +97,7 @@ impl Tally {
         self.duty.end_slice(events, now_ns);
         if was_on != self.duty.is_on() {
             for counted in &self.counted {
-                // A thread that has ended cannot be switched any more.
+                // The event of a thread that has ended can no longer be switched.
                 let _ = match was_on {
                     true => counted.event.disable(),
                     false => counted.event.enable(),
@@ -113,7 +113,7 @@ impl Tally {
         self.counted.iter().filter_map(of).collect()
     }
 
-    /// Total events, and events by value, extrapolated from the sampled ones.
+    /// Total events, and events by value, extrapolated from the sampled events.
     pub(super) fn events(&self, now_ns: u64, name_of: impl Fn(i64) -> String) -> Vec<KernelEvent> {
         let scale = self.duty.scale(now_ns);
         let total: u64 = self.counted.iter().map(|counted| counted.events).sum();

@@ -2,8 +2,8 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The own thread makes system calls, and wakes from sleep on a CPU that is busy: some kernels
-/// report no events of an idle one.
+/// This thread makes system calls, and wakes from sleep on a busy CPU: some kernels report no
+/// events on an idle one.
 #[test]
 fn the_own_thread_is_traced_where_that_is_permitted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long watched threads waited for a CPU, and who ran there meanwhile, from the scheduler's
-//! events. Pure.
+//! How long watched threads waited for a CPU, and which threads ran there meanwhile, from scheduler
+//! events. Pure functions.
 //!
 //! ```text
 //! woken, or switched away from although it could run:   it waits for that CPU from now on
@@ -11,7 +11,7 @@
 use linerate_record::why::RanInstead;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An event of the scheduler.
+/// A scheduler event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scheduled {
     pub time_ns: u64,
@@ -37,7 +37,7 @@ struct Wait {
     since_ns: u64,
 }
 
-/// Time that a thread ran instead, in total and at most.
+/// Time that another thread ran instead, in total and at most.
 #[derive(Clone, Debug, Default)]
 struct Instead {
     name: String,
@@ -53,7 +53,7 @@ pub(super) struct Waits {
     waiting: BTreeMap<u32, Wait>,
     /// Time of the last switch per CPU.
     switched: BTreeMap<u32, u64>,
-    /// By watched thread and the thread that ran instead.
+    /// Times by watched thread and the thread that ran instead.
     instead: BTreeMap<(u32, u32), Instead>,
     /// By watched thread.
     lengths: BTreeMap<u32, Vec<u64>>,
@@ -67,7 +67,7 @@ impl Waits {
         self.watched.insert(tid);
     }
 
-    /// Processes events in order of time.
+    /// Processes events in time order.
     pub(super) fn take(&mut self, event: &Scheduled) {
         let &Scheduled { time_ns, cpu, ref what } = event;
         match what {
@@ -119,14 +119,14 @@ impl Waits {
         lengths[class] += 1;
     }
 
-    /// Waits of a thread by length, as in `ThreadActivity`; `scale` is the ratio of the window to
-    /// the time in which events were read.
+    /// Histogram of a thread's waits by length, as in `ThreadActivity`; `scale` is the ratio of the
+    /// window to the time in which events were read.
     pub(super) fn lengths(&self, tid: u32, scale: f64) -> Vec<u64> {
         let lengths = self.lengths.get(&tid).map(Vec::as_slice).unwrap_or_default();
         lengths.iter().map(|&count| scaled(count, scale)).collect()
     }
 
-    /// Threads that ran instead of a thread, longest first.
+    /// Threads that ran instead of the given thread, longest first.
     pub(super) fn instead_of(&self, tid: u32, scale: f64) -> Vec<RanInstead> {
         let of_tid = self.instead.range((tid, 0)..=(tid, u32::MAX));
         let mut found: Vec<RanInstead> = of_tid

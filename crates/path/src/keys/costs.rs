@@ -21,8 +21,7 @@ const fn share(name: &'static str, omitted: &'static str, help: &'static str) ->
 
 pub(super) static COSTS: Section = Section {
     title: "[costs]",
-    help: "Costs of the stages, for 'linerate plan'; allows stages of kinds that this build does \
-           not have.",
+    help: "Stage costs for 'linerate plan'; allows stage kinds that this build does not have.",
     variants: Variants::None,
     keys: &[
         key("from", Kind::Label, REQUIRED, "Source of the figures.", "\"a profile\""),
@@ -30,14 +29,14 @@ pub(super) static COSTS: Section = Section {
             "flows",
             integer(1, MAX_WORKERS as i64),
             number(1),
-            "Flows of equal rate, each on a separate line; rates are per flow.",
+            "Number of equal-rate flows, each on its own line; rates are per flow.",
             "",
         ),
-        share("spread", "0.05", "Relative error of the costs, either way, in 9 of 10 cases."),
+        share("spread", "0.05", "Relative error of the costs, plus or minus, in 9 of 10 cases."),
         amount(
             "handover_ns",
             "between the cheapest and the most expensive ring measured",
-            "Nanoseconds per packet and side for a ring hand-over.",
+            "Nanoseconds per packet on each side of a ring hand-over.",
         ),
         share(
             "memory_share",
@@ -51,7 +50,7 @@ pub(super) static COSTS: Section = Section {
 
 static COST: Section = Section {
     title: "[[costs.stages]]",
-    help: "Cost of a packet at a stage; one section per stage.",
+    help: "Per-packet cost of a stage; one section per stage.",
     variants: Variants::None,
     keys: &[
         key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
@@ -62,17 +61,17 @@ static COST: Section = Section {
             "State kept between packets; global state rules out replicas.",
             "",
         ),
-        share("reach", "1", "Share of the packets of the path that reach it."),
+        share("reach", "1", "Share of the path's packets that reach the stage."),
         amount("ns", "not known", "Nanoseconds per packet."),
         amount("instructions", "not known", "Instructions per packet."),
         amount("l1_misses", "0", "L1 data cache misses per packet."),
-        amount("l2_misses", "0", "L2 misses per packet; part of the L1 misses."),
-        amount("io_ns", "0", "Nanoseconds per packet that the worker waits for devices."),
+        amount("l2_misses", "0", "L2 misses per packet; included in the L1 misses."),
+        amount("io_ns", "0", "Nanoseconds per packet that the worker stalls on device accesses."),
         amount("bubble_cycles", "0", "Stall cycles per instruction that no counter covers."),
         amount("poll_instructions", "0", "Instructions per poll."),
-        amount("poll_ns", "0", "Nanoseconds of wait per empty poll."),
-        amount("turn_instructions", "0", "Instructions per iteration for a second input."),
-        amount("turn_ns", "0", "Nanoseconds of wait per iteration for a second input."),
+        amount("poll_ns", "0", "Stall time per empty poll, in nanoseconds."),
+        amount("turn_instructions", "0", "Instructions per iteration to poll a second input."),
+        amount("turn_ns", "0", "Stall time per iteration to poll a second input, in nanoseconds."),
         key(
             "fitted",
             Kind::Param(ParamKind::Texts),
@@ -105,6 +104,6 @@ static NEIGHBOUR: Section = Section {
         ),
         key("cpus", Kind::Processors, REQUIRED, "CPUs it runs on.", "[3]"),
         amount("instructions", "0", "Instructions per iteration."),
-        amount("ns", "0", "Nanoseconds of stall per iteration."),
+        amount("ns", "0", "Stall time per iteration, in nanoseconds."),
     ],
 };

@@ -23,7 +23,7 @@ const SEGMENT: Key = key(
     "segment",
     Kind::Param(ParamKind::Word(&["cut", "keep"])),
     text("cut"),
-    "Treatment of TCP segments that GRO or TSO coalesced: cut them to wire size, or keep them.",
+    "Handling of oversized TCP segments (GRO, TSO): cut them to wire size, or keep them.",
     "",
 );
 
@@ -63,7 +63,7 @@ const SAMPLE: Key = key(
     "sample",
     integer(1, 1 << 20),
     number(1),
-    "Keep one in this number of address pairs, with all its packets.",
+    "Keep one in N address pairs, with all its packets.",
     "",
 );
 
@@ -97,7 +97,7 @@ pub(super) static SOURCE: Section = Section {
                     "seed",
                     integer(0, i64::MAX),
                     number(1),
-                    "Random seed of addresses and ports.",
+                    "Random seed for addresses and ports.",
                     "",
                 ),
                 BUFFER_BYTES,

@@ -135,20 +135,20 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "ns = 20",
         "reach = 0.5",
-        "9:1: the cost is missing: neither 'ns' nor 'instructions' is set; give one of them, or \
+        "9:1: the cost is missing: neither 'ns' nor 'instructions' is set; set one of them, or \
          both",
     ),
     (
         "ns = 20",
         "ns = 20\npoll_ns = 3",
-        "12:11: 'poll_ns' without 'instructions'; give the instructions per packet",
+        "12:11: 'poll_ns' without 'instructions'; set 'instructions' (per packet)",
     ),
     ("ns = 20", "ns = 20\nreach = 1.5", "12:9: 'reach' is 1.5; it must be from 0 to 1"),
     ("l2_misses = 6.4", "l2_misses = 16", "17:13: 'l2_misses' (16) exceeds 'l1_misses' (14.2)"),
     (
         "l1_misses = 14.2\n",
         "",
-        "16:13: 'l2_misses' without 'l1_misses'; every L2 miss is also an L1 miss",
+        "16:13: 'l2_misses' needs 'l1_misses'; every L2 miss is also an L1 miss",
     ),
     (
         "l1_misses = 14.2",
@@ -160,7 +160,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "instructions = -5",
         "15:16: 'instructions' is -5; it must be from 0 to 10000000",
     ),
-    // The invalid value may be whether the stage can be replicated.
+    // The invalid value may be the one that decides whether the stage can be replicated.
     (
         "fitted = ['instructions']\n",
         "poll_ns = 1e8\n[mapping]\nworkers = [{ stages = ['parse'] }, \
@@ -181,7 +181,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "['instructions']",
         "['ns']",
-        "18:11: this entry does not have 'ns'; name costs that this entry has",
+        "18:11: this entry does not have 'ns'; list only costs that this entry sets",
     ),
     (
         "from = 'a profile'\n",
@@ -226,7 +226,7 @@ fn neighbours_have_processors_of_their_own() {
     assert_eq!(with("cpus = [1]\n"), "19:1: a poll has at least 1 instruction");
     assert_eq!(
         with("does = 'spin'\ncpus = [1, 2, 1]\n"),
-        "22:15: CPU 1 is used twice; each neighbour needs its own"
+        "22:15: CPU 1 is used twice; each neighbour needs its own CPUs"
     );
     let many: Vec<String> = (0..65).map(|cpu| cpu.to_string()).collect();
     let many = with(&format!("does = 'spin'\ncpus = [{}]\n", many.join(",")));

@@ -7,7 +7,7 @@ use linerate_path::spec::{StageSpec, State};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Deterministic proptest configuration with this number of cases.
+/// Deterministic proptest configuration with this many cases.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Path files from outside: parsing, rejection, writing.
+//! Path files through the public interface: parsing, rejection, writing.
 
 mod anything;
 mod costs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of a mapping and its short form.
+//! The rules for a mapping, and its short form.
 
 use crate::generate::{cases, mapping, specs};
 use linerate_path::mapping::{Refusal, describe};

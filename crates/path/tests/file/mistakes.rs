@@ -4,7 +4,7 @@
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
-/// Messages of the reader about `text`: one line per problem, `line:column: message; help`.
+/// The reader's messages about `text`: one line per problem, `line:column: message; help`.
 fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
@@ -22,7 +22,7 @@ fn after_good(cases: &[(&str, &str)]) {
     }
 }
 
-/// Expects exactly this problem for each source, together with a good stage.
+/// Expects exactly this problem for each source, combined with a valid stage.
 fn sources(cases: &[(&str, &str)]) {
     for (source, expected) in cases {
         let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
@@ -205,8 +205,8 @@ fn source() {
         ("kind = 'generator'\nsizes = 'mix'", "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?"),
         (
             "kind = 'generator'\nsizes = 1.5",
-            "3:9: 'sizes' must be a number of bytes, a list of them, or 'imix', not a number with \
-             a fraction; example: sizes = \"imix\"",
+            "3:9: 'sizes' must be a number of bytes, a list of them, or 'imix', not a \
+             floating-point number; example: sizes = \"imix\"",
         ),
         ("kind = 'generator'\nflows = 0", "3:9: 'flows' is 0; it must be from 1 to 1048576"),
         ("kind = 'generator'\nseed = -1", "3:8: 'seed' is -1; it must be at least 0"),
@@ -347,7 +347,7 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse', 'verify'] }]",
-            "9:11: stage 'count' is not assigned to a worker; workers must hold every stage",
+            "9:11: stage 'count' is not assigned to a worker; assign every stage to a worker",
         ),
         (
             "workers = [{ stages = ['parse', 'vrify', 'count'] }]",
@@ -360,12 +360,12 @@ fn mapping() {
         (
             "workers = [{ stages = ['parse', 'verify', 'parse', 'count'] }]",
             "9:43: stage 'parse' is already assigned to a worker; to run it on several workers, \
-             set replicas on one entry",
+             set replicas in one entry",
         ),
         (
             "workers = [{ stages = ['parse', 'count'] }, { stages = ['verify'] }]",
-            "9:57: stage 'verify' comes before 'count' in the path; workers must keep the order of \
-             the stages",
+            "9:57: stage 'verify' comes before 'count' in the path; assign stages to workers in \
+             path order",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 2 }]",
@@ -412,7 +412,7 @@ const RUN: &[(&str, &str)] = &[
     ("[run]\ntime = '0s'\n", "5:8: 'time': '0s' must be above 0 and at most 30 days"),
     (
         "[run]\ntime = 2\n",
-        "5:8: 'time' must be a time with its unit, not an integer; example: time = \"2s\"",
+        "5:8: 'time' must be a duration with a unit, not an integer; example: time = \"2s\"",
     ),
     (
         "[run]\nrate = 'line'\n",

@@ -109,7 +109,7 @@ fn the_schema_refuses_what_is_refused() {
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// The fenced blocks of the reference in a language.
+/// The fenced blocks in the reference that are in the given language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();

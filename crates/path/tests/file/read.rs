@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Meaning of a file.
+//! What a file means.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};

@@ -8,7 +8,7 @@ use linerate_path::model::{Path, RunOptions, Source};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// The comments of the text, in order, without those within a list of workers.
+/// The comments in the text, in order, except those inside a list of workers.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }

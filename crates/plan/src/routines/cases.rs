@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a `kernels` record, sorted into comparable groups.
 //!
-//! A [`Block`] contains the routines of one kernel from the same rounds: columns are sizes or
+//! A [`Block`] contains the routines for one kernel from the same rounds: columns are sizes or
 //! mixes, rows are routines. Tables and plots use blocks too.
 
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// Time of a call, in the better available unit.
+/// Unit of a call's time: the better one available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Core cycles.
@@ -17,7 +17,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Core cycles, unless no row has any.
+    /// Chooses core cycles, unless no row has any.
     pub fn from_rows(rows: &[Row]) -> Self {
         let calibrated = rows.iter().any(|row| row.cycles.is_some());
         if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// The time of a call; `None` also for impossible values.
+    /// Returns the time of a call; also `None` for impossible values.
     pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
             Self::Cycles => row.cycles,
@@ -40,7 +40,7 @@ impl Unit {
         time.filter(|time| time.is_finite() && *time > 0.0)
     }
 
-    /// The interval of the time; `None` unless both ends are known.
+    /// Returns the interval of the time; `None` unless both ends are known.
     pub fn interval(self, row: &Row) -> Option<(f64, f64)> {
         match self {
             Self::Cycles => row.cycles_low.zip(row.cycles_high),
@@ -49,22 +49,22 @@ impl Unit {
     }
 }
 
-/// Input of a call: one column of a table.
+/// Input to a call: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// This number of bytes in each call.
+    /// This many bytes in each call.
     Size(u64),
     /// Sizes drawn from a mix.
     Mix(Mix),
 }
 
 impl Load {
-    /// `None` for a row without a size or mix.
+    /// Returns `None` for a row without a size or mix.
     fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
 
-    /// Bytes per call; `None` for a mix.
+    /// Returns the bytes per call; `None` for a mix.
     pub fn size(self) -> Option<u64> {
         match self {
             Self::Size(size) => Some(size),
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// The heading of its column.
+    /// Returns the heading of the load's column.
     pub fn text(self) -> String {
         match self {
             Self::Size(size) => size.to_string(),
@@ -86,7 +86,7 @@ impl Load {
 /// Alignment of the buffers. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
-    /// Both at the same page offset.
+    /// Whether both buffers are at the same page offset.
     same_place: bool,
     mean_of: Vec<u32>,
     source: u32,
@@ -108,11 +108,11 @@ impl Placement {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
 
-    /// `aligned`, `src+14 dst+2`, `mean of 8 offsets`, `same place of a page`.
+    /// Returns `aligned`, `src+14 dst+2`, `mean of 8 offsets` or `same place of a page`.
     pub fn text(&self) -> String {
         let part =
             |name, offset| if offset == 0 { String::new() } else { format!("{name}+{offset}") };
-        let place = if self.same_place { "same place of a page" } else { "" };
+        let place = if self.same_place { "same page offset" } else { "" };
         let source = match self.mean_of.len() {
             0 => part("src", self.source),
             n => format!("mean of {n} offsets"),
@@ -129,13 +129,13 @@ impl Placement {
 pub enum Section {
     /// Warm and aligned.
     Aligned,
-    /// Warm, and unaligned or at the page offset of the source.
+    /// Warm, and unaligned or with the destination at the page offset of the source.
     Displaced,
     /// Warm, sizes drawn from a mix.
     Mixes,
     /// Warm, dependent calls.
     Latency,
-    /// A header written just before.
+    /// A header that was just written.
     JustWritten,
     /// Cold caches.
     Cold,
@@ -154,18 +154,18 @@ impl Section {
     }
 }
 
-/// One routine over all loads of a block.
+/// One routine over all loads in a block.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
     /// The routine.
     pub name: &'a str,
     /// The reason for timing it.
     pub role: Role,
-    /// Its row at each load.
+    /// The routine's row at each load.
     pub rows: BTreeMap<Load, &'a Row>,
 }
 
-/// The routines of one kernel in one section at one placement.
+/// The routines for one kernel in one section at one placement.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
     /// Their kernel.
@@ -180,14 +180,15 @@ pub struct Block<'a> {
     pub series: Vec<Series<'a>>,
 }
 
-/// All blocks of a record in the order of kernels, sections and placements.
+/// Returns all blocks of a record, ordered by kernel, section and placement.
 pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
     let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
     for row in rows {
         let Some(load) = Load::from_row(row) else { continue };
         let placement = Placement::from_row(row);
         let section = Section::from_row(row, &placement);
-        // Not even within a section do mixes and sizes share a table, nor times of two kinds.
+        // Mixes and sizes never share a table, nor do two kinds of timing, not even within a
+        // section.
         let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
         let series = sorted.entry(key).or_default();
         match series.iter_mut().find(|s| s.name == row.variant && s.role == row.role) {
@@ -208,7 +209,7 @@ pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
-    /// All loads of any routine.
+    /// Returns the loads of all routines.
     pub fn loads(&self) -> Vec<Load> {
         let mut loads: Vec<Load> =
             self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
@@ -217,12 +218,12 @@ impl<'a> Block<'a> {
         loads
     }
 
-    /// Routines with this role.
+    /// Returns the routines with this role.
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
         self.series.iter().filter(move |series| series.role == role)
     }
 
-    /// The row of the selected routine.
+    /// Returns the selected routine's row.
     pub fn selected(&self, load: Load) -> Option<&'a Row> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
     }
@@ -232,21 +233,21 @@ impl<'a> Block<'a> {
         self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
-    /// The fastest row of `role`.
+    /// Returns the fastest row with this `role`.
     pub fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
         let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
         let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Common properties of its calls: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
-    /// latency`.
+    /// Describes what the block's calls have in common: `warm, aligned`, `cold, src+14 dst+2`,
+    /// `warm, aligned, latency`.
     pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
     }
 
-    /// State of the caches.
+    /// Returns the state of the caches.
     pub fn state_text(&self) -> &'static str {
         match self.section {
             Section::Aligned | Section::Displaced | Section::Latency => "warm",
@@ -256,7 +257,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// `, latency` if latency was timed.
+    /// Returns `, latency` if latency was timed.
     pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
@@ -264,7 +265,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The bound: one routine, or the fastest of several in each column.
+    /// Names the bound: one routine, or the fastest of several in each column.
     pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
         match names.as_slice() {

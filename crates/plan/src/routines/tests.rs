@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clear leads, ties, and leads that the interval leaves open.
+//! Clear leads, ties, and leads that the interval leaves undecided.
 
 use super::*;
 use linerate_record::kernels::{Kernel, State, Timing};
 
-/// A call of `cycles`, with an interval of plus or minus `reach`.
+/// A call that takes `cycles`, with an interval of plus or minus `reach`.
 fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     Row {
         kernel: Kernel::Checksum,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search with a planner that looks its rates up in a table.
+//! Tests the search with a planner that looks up its rates in a table.
 
 use super::*;
 use crate::predictor::{Bounds, Placement, Predicted, Predictor};
@@ -7,7 +7,7 @@ use linerate_path::model::Mapping;
 use linerate_record::plan::{Bottleneck, Change, Model, PlannedWorker, Proof};
 use linerate_record::tune::RuledOut;
 
-/// Settings are sets of changes, one bit each; the rate of each is looked up.
+/// Settings are sets of changes, one bit per change; the rate of each setting is looked up.
 struct Table {
     kpps: fn(u8) -> f64,
     /// Rate at which the search ends.
@@ -21,7 +21,7 @@ impl Table {
         Self { kpps, enough: f64::INFINITY, written }
     }
 
-    /// The recommended names, and the highest rate.
+    /// Returns the names of the recommended changes and the highest rate.
     fn found(&self) -> (Vec<String>, f64) {
         let (changes, best) = best_changes(self).unwrap_or_else(|()| panic!("no such setting"));
         (changes.into_iter().map(|change| change.name).collect(), best)
@@ -102,7 +102,7 @@ impl Planner for Table {
     }
 }
 
-/// Multiplicative gains of 10, 5, 1 and 0 %.
+/// Returns the rate with multiplicative gains of 10, 5, 1 and 0 %.
 fn independent(setting: u8) -> f64 {
     let gains = [1.1, 1.05, 1.01, 1.0];
     let made = gains.iter().enumerate().filter(|(bit, _)| setting & (1 << bit) != 0);

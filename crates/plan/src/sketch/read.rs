@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages and their costs, from each kind of record.
+//! Reads the stages and their costs from each kind of record.
 
 use super::{Known, NoSketch, Part, Sketch};
 use linerate_path::costs::ENDS;
@@ -9,7 +9,8 @@ use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
 use linerate_record::why::{ThreadActivity, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each region without its inner ones. Threads that entered the same regions are replicas.
+/// Makes each region a stage, excluding the regions nested in it. Threads that entered the same
+/// regions are replicas.
 pub(super) fn regions(
     report: &RegionsReport,
     file: &str,
@@ -17,7 +18,7 @@ pub(super) fn regions(
 ) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.ok_or(NoSketch::Clock)?;
     let mut report = report.clone();
-    // A sampler counts all that its thread does, once more than its regions.
+    // A sampler counts everything its thread does, so it would count its regions a second time.
     if !report.regions.iter().all(|region| region.is_sampled) {
         report.regions.retain(|region| !region.is_sampled);
     }
@@ -33,7 +34,7 @@ pub(super) fn regions(
                 .filter(|one| one.visits > 0)
                 .ok_or(NoSketch::Packets { remedy: "no region was entered" })?;
             notes.push(format!(
-                "no region reports units of work (lr_region_add_units): one visit of `{}` is taken \
+                "no region reports units of work (lr_region_add_units): one visit to `{}` is taken \
                  as one packet",
                 most.name
             ));
@@ -79,12 +80,12 @@ pub(super) fn regions(
     })
 }
 
-/// Share of the packets reported by a part, if it reports them.
+/// Returns the share of the packets that a part reports, or 1 if it reports none.
 fn reach(units: f64, packets: f64) -> f64 {
     if units > 0.0 { (units / packets).min(1.0) } else { 1.0 }
 }
 
-/// Instructions of a region without its inner ones.
+/// Returns the instructions of a region, excluding the regions nested in it.
 fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<f64> {
     let counted = |one: &RegionTotal<'_>| {
         let of = |event: &&RegionEvent| event.name == "instructions";
@@ -98,8 +99,8 @@ fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<
     Some((counted(total)? - inside).max(0.0)).filter(|own| *own > 0.0)
 }
 
-/// Runs of consecutive stages executed by the same threads, with their number. If sets of threads
-/// overlap without being equal, all stages form one segment.
+/// Returns the runs of consecutive stages executed by the same threads, with the number of threads.
+/// If sets of threads overlap without being equal, all stages form one segment.
 fn segments(threads: &[BTreeSet<u32>]) -> Vec<(usize, u32)> {
     let mut found: Vec<(usize, &BTreeSet<u32>)> = Vec::new();
     for tids in threads {
@@ -131,7 +132,7 @@ pub(super) fn strands(
     }
 }
 
-/// Counts of a node over all threads.
+/// Counts for a node over all threads.
 #[derive(Default)]
 struct Node {
     packets: f64,
@@ -140,7 +141,8 @@ struct Node {
     is_polling: bool,
 }
 
-/// Each node that received packets. Threads run the whole graph, so they are replicas.
+/// Makes each node that received packets a stage. Every thread runs the whole graph, so the threads
+/// are replicas.
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
@@ -169,7 +171,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     if packets <= 0.0 {
         return Err(NoSketch::Packets { remedy: "no node processed packets" });
     }
-    // VPP lists nodes by name. Inputs poll; what ends a packet sends or drops it.
+    // VPP lists nodes by name. Input nodes poll; nodes that end a packet's path send or drop it.
     let place = |name: &&str| {
         let is_end = ["-tx", "-output", "-drop", "-punt"].iter().any(|end| name.ends_with(end));
         if nodes[*name].is_polling { 0 } else { 1 + u8::from(is_end) }
@@ -190,7 +192,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     let stages: Vec<Part> = stages.collect();
     let kpps: f64 = report.strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
     Ok(Sketch {
-        from: format!("show runtime of VPP, {file}"),
+        from: format!("VPP show runtime, {file}"),
         segments: vec![(stages.len(), workers.max(1))],
         stages,
         packets_per_s: (kpps > 0.0).then_some(kpps * 1e3),
@@ -199,7 +201,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     })
 }
 
-/// The whole program as one stage.
+/// Makes the whole program one stage.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     const REMEDY: &str = "import it with --packets N";
     let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
@@ -216,7 +218,7 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         .or_else(|| sum("cpu_clock_ns"))
         .or_else(|| Some(sum("cycles")? / clock?));
     let Some(ns) = ns.filter(|ns| *ns > 0.0) else {
-        let reason = "neither task-clock, nor cycles and a clock".to_owned();
+        let reason = "neither task-clock, nor cycles with a known clock".to_owned();
         return Err(NoSketch::Times { reason });
     };
     let seconds = sum("duration_time_ns").map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0);
@@ -234,13 +236,13 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         frame_bytes: None,
         notes: vec![
             "the time per packet is all the time that perf counted, including start-up and \
-             polling; regions separate the stages"
+             polling; use regions to separate the stages"
                 .to_owned(),
         ],
     })
 }
 
-/// Each group of threads whose names differ only in a number.
+/// Makes each group of threads whose names differ only in a number a stage.
 pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
@@ -292,7 +294,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
 }
 
 fn reason_of(figure: &Figure) -> &str {
-    figure.reason.as_deref().unwrap_or("it is not a number")
+    figure.reason.as_deref().unwrap_or("not a number")
 }
 
 /// Unique stage names.
@@ -300,7 +302,7 @@ fn reason_of(figure: &Figure) -> &str {
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// A valid path name: the last component if it is unique, else the whole name.
+    /// Returns a valid path name: the last component if it is unique, otherwise the whole name.
     fn of(&mut self, name: &str) -> String {
         let plain = |text: &str| -> String {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -318,5 +320,5 @@ impl Names {
     }
 }
 
-/// Maximum length of a name: a region may have a name of any length.
+/// Maximum length of a name, since region names may have any length.
 const NAME_MAX: usize = 64;

@@ -10,7 +10,7 @@ use linerate_record::{Figure, Provenance, Tier};
 
 const GHZ: f64 = 2.0;
 
-/// A region of `own` ticks on one thread.
+/// A region with `own` ticks on one thread.
 fn region(name: &str, tid: u32, visits: u64, units: u64, own: f64) -> RegionReport {
     let ticks = |ticks| Figure::exact("ticks", ticks, Tier::Sw, "a test");
     RegionReport {
@@ -41,7 +41,7 @@ fn drawn(regions: Vec<RegionReport>) -> Sketch {
     sketch(&record(regions), "r.json", Known::default()).expect("it has times")
 }
 
-/// Mapping and costs of the file of a sketch, as `plan` reads it.
+/// Returns the mapping and costs in the path file of a sketch, as `plan` reads it.
 fn read(sketch: &Sketch, state: Option<State>) -> (String, Vec<(String, f64, f64)>) {
     let text = text(sketch, "r", state, Some(1e10), None);
     let described = read_to_plan(&text, "r", &[][..]).unwrap_or_else(|why| {
@@ -66,7 +66,7 @@ fn regions_of_a_pipeline_are_its_stages_and_threads_its_workers() {
         assert_eq!((name.as_str(), *reach), (known, known_reach));
         assert!((ns - known_ns).abs() < 1e-9, "{name}: {ns}");
     }
-    // The first worker takes 150 ns of a packet, the second 50.
+    // The first worker spends 150 ns on a packet, the second 50.
     assert!((sketch.capacity_per_s() - 1e9 / 150.0).abs() < 1e-3);
     assert!(sketch.notes.is_empty(), "{:?}", sketch.notes);
 }

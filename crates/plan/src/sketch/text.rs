@@ -5,17 +5,17 @@ use super::{Part, Sketch};
 use linerate_path::spec::State;
 use std::fmt::Write;
 
-/// Default frame size in bytes: the smallest, which is the hardest.
+/// Default frame size in bytes: the smallest, which is the hardest to keep up with.
 const FRAME_BYTES: u32 = 64;
 
-/// The kind of all stages: not in any build, whatever the program calls them.
+/// The kind of all stages: one that no build has, whatever the program calls its stages.
 const KIND: &str = "foreign";
 
-/// Bytes of the FCS, which path files exclude.
+/// Size of the FCS in bytes, which path files exclude.
 const FCS_BYTES: u32 = 4;
 
-/// The path file of a sketch. `state` is the state of its stages, if given; `line` the line rate in
-/// bits per second; `frame` the frame size in bytes, FCS included.
+/// Writes the path file of a sketch. `state` is the state of its stages, if given; `line` the line
+/// rate in bits per second; `frame` the frame size in bytes, FCS included.
 pub fn text(
     sketch: &Sketch,
     name: &str,
@@ -26,7 +26,7 @@ pub fn text(
     let mut text = String::new();
     let measured = sketch.frame_bytes.map(|bytes| bytes.round() as u32);
     let frame = frame_bytes.or(measured).unwrap_or(FRAME_BYTES).max(FRAME_BYTES);
-    let _ = writeln!(text, "# A path of {}; `linerate plan` reads it.", comment(&sketch.from));
+    let _ = writeln!(text, "# A path derived from {}, for `linerate plan`.", comment(&sketch.from));
     for note in &sketch.notes {
         let _ = writeln!(text, "# - {}", comment(note));
     }
@@ -77,7 +77,7 @@ fn cost(stage: &Part, state: Option<State>) -> String {
     text
 }
 
-/// A cost with its significant digits, within the valid range.
+/// Formats a cost to its significant digits, within the valid range.
 fn figure(value: f64) -> String {
     format!("{}", (value.clamp(1e-3, 1e7) * 1e3).round() / 1e3)
 }
@@ -88,7 +88,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.chars().map(plain).collect::<String>())
 }
 
-/// A text without line breaks.
+/// Returns the text without line breaks.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A memory report of four levels with round figures.
+//! A memory report with four levels and round figures.
 
 use linerate_record::memory::{Cost, MemoryLevel, MemoryReport, TlbState};
 use linerate_record::{Figure, Tier, fixtures};
@@ -26,7 +26,7 @@ fn level(name: &str, bytes: Option<u64>, ns: f64) -> MemoryLevel {
     }
 }
 
-/// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a walk.
+/// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a page walk.
 pub(crate) fn report() -> MemoryReport {
     let walk = Cost {
         level: "L3".to_owned(),

@@ -60,7 +60,7 @@ fn violates(segment: &Segment, kinds: &[StageSpec]) -> bool {
     segment.replicas > 1 && kinds[segment.stages.clone()].iter().any(|k| k.state == State::Global)
 }
 
-/// All partitions of `stages` stages with at most `workers` workers.
+/// Returns all partitions of `stages` stages with at most `workers` workers.
 fn all_mappings(stages: usize, workers: usize) -> Vec<Vec<(usize, u32)>> {
     if stages == 0 {
         return vec![Vec::new()];
@@ -187,7 +187,8 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
         let proposals = case.advice().proposals.into_iter().map(|p| p.burst);
         proposals.filter(|b| *b != BURST).collect()
     };
-    // A dear ring: merge and replicate is best, and then bursts cost what `burst_ticks` says.
+    // An expensive ring: it is best to merge and replicate, after which a burst costs
+    // `burst_ticks`.
     let mut case = Case::new(&mut Dice::new(26), 4, &[], 2);
     case.env.handover.producer_ticks = crate::sim::around(1e4, 0.0, 30);
     assert_eq!(sizes(&case), [0u32; 0]);
@@ -210,7 +211,7 @@ fn one_processor_leaves_only_the_merge() {
     case.baseline = Mapping::merged(case.kinds.len());
     let advice = case.advice();
     assert_eq!(advice.proposals, []);
-    assert!(advice.ruled_out.iter().all(|r| r.reason == "needs 2 processors; there is 1"));
+    assert!(advice.ruled_out.iter().all(|r| r.reason == "needs 2 CPUs; only 1 is available"));
     assert!(!advice.ruled_out.is_empty());
 }
 
@@ -247,8 +248,8 @@ fn without_costs_every_stage_counts_the_same() {
     assert_eq!(nearest_feasible(&replicated, 3, None), mapping(&[(2, 2), (1, 1)]));
 }
 
-/// `given` with its segments merged according to `parts`, unless a part has more replicas than its
-/// segments allow.
+/// Returns `given` with its segments merged according to `parts`, unless a part has more replicas
+/// than its segments allow.
 fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
     let mut segments = given.segments.iter();
     let mut joined = Vec::new();
@@ -262,7 +263,7 @@ fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
     Some(mapping(&joined))
 }
 
-/// Largest load of a worker, without rings.
+/// Returns the largest load of any worker, rings excluded.
 fn largest_work(mapping: &Mapping, costs: &Costs) -> f64 {
     let work = |s: &Segment| {
         let mut sum: f64 = costs.stages[s.stages.clone()].iter().map(|c| c.ticks.value).sum();

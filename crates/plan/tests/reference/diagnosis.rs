@@ -8,7 +8,7 @@ use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
 
-/// The truth of a mapping: load of each segment's most loaded worker, and of that worker's parts.
+/// The true loads of a mapping: of each segment's busiest worker, and of that worker's parts.
 struct Truth {
     loads: Vec<f64>,
     parts: Vec<Vec<f64>>,
@@ -34,7 +34,7 @@ fn largest(values: &[f64]) -> usize {
     (0..values.len()).max_by(by_value).expect("not empty")
 }
 
-/// Ratio of the largest to the second largest.
+/// Returns the ratio of the largest value to the second largest.
 fn margin(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -69,7 +69,7 @@ fn names_the_true_bottleneck_or_refuses() {
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
-        // Of the stages: the ends of a worker are not stages.
+        // Only the path's stages count: the ends of a worker are not stages.
         let own = &truth.parts[at][1..truth.parts[at].len() - 1];
         let stage = part_name(&mapping, at, 1 + largest(own));
         let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
@@ -115,7 +115,7 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
     replicated.offered_kpps = Some(unpaced.clone());
     assert_eq!(diagnose(&replicated), silent, "nothing else changes");
 
-    // Each replica waits for the other while that has lost its processor.
+    // Each replica waits for the other while the other is preempted.
     let mut report = replicated;
     for (worker, lost) in report.workers.iter_mut().zip([0.4, 0.3]) {
         let time = TimeShares { busy: 0.6 - lost, starved: 0.4, lost, ..TimeShares::default() };
@@ -196,7 +196,7 @@ fn too_little_evidence_is_refused_with_the_reason() {
     lost.workers[1].windows.preempted = 51;
     assert_refused(&lost, "worker 1.0 was preempted in 51 of 100 windows");
 
-    // The worker behind loses its processor so often that it never waits.
+    // The downstream worker is preempted so often that it never waits.
     let mut taken = good.clone();
     taken.workers[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
     taken.workers[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
@@ -222,7 +222,7 @@ fn one_worker_needs_no_quiet_neighbours() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }
 
-/// A source that takes most of the time is not a bottleneck that the user could fix.
+/// A source that takes most of the time is not a bottleneck that a user can fix.
 #[test]
 fn the_bottleneck_is_a_stage_of_the_path() {
     let mut world = World::random(&mut Dice::new(6), 2);

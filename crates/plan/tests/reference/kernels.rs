@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares and advice on synthetic runs whose truth is known.
+//! Shares and advice for synthetic runs with known ground truth.
 
 use crate::sim::{TICKS_PER_SECOND, World, processed_kpps, run};
 use linerate_path::model::{Mapping, Segment};
@@ -15,8 +15,8 @@ fn figure(value: f64, spread: f64) -> Figure {
     Figure::number("", estimate, Tier::Sw, "by hand")
 }
 
-/// A kernel with `share` of the stage's time, and the time ratio of each variant; the first is in
-/// use, the second selected.
+/// A kernel that takes `share` of the stage's time, with the time ratio of each variant; the first
+/// is in use, the second is selected.
 fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) -> KernelUse {
     let ticks = stage.ticks_per_packet.as_number().expect("simulated") * share;
     let variants = times.iter().enumerate().map(|(index, &(variant, ratio))| VariantTime {
@@ -37,8 +37,8 @@ fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) 
 
 const TIMES: [(&str, f64); 3] = [("portable", 1.0), ("avx2", 0.5), ("sse2", 0.8)];
 
-/// A run-to-completion path of 410 ticks: the second stage computes checksums for half of its time,
-/// and the source copies for a quarter of its time.
+/// A run-to-completion path of 410 ticks: the second stage spends half of its time on checksums,
+/// and the source a quarter of its time on copies.
 fn world() -> World {
     World {
         stages: vec![100.0, 200.0, 80.0],
@@ -107,7 +107,7 @@ fn kernels_that_are_not_clearly_slower_are_kept() {
     let merged = mapping(&[(3, 1)]);
     for (in_use, times) in [
         ("selected", [("avx2", 1.0), ("avx2", 1.0), ("sse2", 1.3)]),
-        // Within the interval of 2 %.
+        // Within the 2 % interval.
         ("portable", [("portable", 1.0), ("avx2", 0.99), ("sse2", 1.3)]),
     ] {
         let advice = advise(&called(&merged, in_use, &times[..])).expect("there are calls");
@@ -120,7 +120,7 @@ fn kernels_that_are_not_clearly_slower_are_kept() {
 
 #[test]
 fn a_gain_below_the_resolution_is_reported_but_not_tried() {
-    // 105 ticks of calls in 410, 6 % faster: 1.5 % of the path.
+    // Calls take 105 of 410 ticks and become 6 % faster: 1.5 % of the path.
     let times = [("portable", 1.0), ("avx2", 0.94), ("sse2", 1.0)];
     let advice = advise(&called(&mapping(&[(3, 1)]), "portable", &times)).expect("calls");
     assert_eq!((advice.fastest.as_str(), advice.worth_trying), ("selected", false));
@@ -170,7 +170,7 @@ fn nothing_called_or_logged_gives_no_advice_and_no_shares() {
 fn shares_of_replicas_are_joined_by_their_packets() {
     let before = called(&mapping(&[(3, 1)]), "portable", &TIMES);
     let mut after = called(&mapping(&[(3, 2)]), "portable", &TIMES);
-    // One replica sums for a quarter of its time, the other for half.
+    // One replica spends a quarter of its time on checksums, the other half.
     let stage = after.workers[1].stages.iter_mut().find(|stage| stage.name == "stage1").unwrap();
     stage.kernels = Some(vec![used(stage, Kernel::Checksum, 0.25, &TIMES)]);
     let rows = shares(&before, &after).expect("both were logged");

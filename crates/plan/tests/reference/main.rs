@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnosis, prediction, advice and kernels compared with a queueing simulator and with exhaustive
+//! Compares diagnosis, prediction, advice and kernels with a queueing simulator and with exhaustive
 //! enumeration.
 
 mod advice;

@@ -5,7 +5,8 @@ use linerate_path::model::Path;
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::PlanReport;
 
-/// The stages of a `segment` in a mapping's short form, with its number of replicas.
+/// Returns the stages of each `segment` in a mapping's short form, with the segment's number of
+/// replicas.
 pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     let segment = |text: &str| {
         let (names, times) = text.rsplit_once(" x").unwrap_or((text, "1"));
@@ -15,8 +16,8 @@ pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     short.split(" | ").map(segment).collect()
 }
 
-/// Whether no stage with global state is replicated, as far as the short form names stages; paths
-/// of up to four stages have all names in it.
+/// Whether no stage with global state is replicated, as far as the short form names stages; for
+/// paths of up to four stages it names them all.
 pub(crate) fn keeps_to(report: &PlanReport, specs: &[StageSpec], path: &Path) -> bool {
     let is_global = |name: &String| {
         let index = path.stages.iter().position(|stage| stage.name == *name).expect("a stage");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula: gains match the predictions, and forbidden replication never occurs.
+//! Plans with the formula: gains match the predictions, and forbidden replication never occurs.
 
 use crate::advice::Case;
 use crate::one_state::keeps_to;
@@ -67,7 +67,7 @@ fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
     }
 }
 
-/// Drift affects both sides of a comparison, so a gain is more precise than the two rates.
+/// Drift affects both sides of a comparison, so a gain is more precise than either rate.
 #[test]
 fn what_mappings_share_cancels_in_a_gain() {
     let mut dice = Dice::new(32);
@@ -96,7 +96,7 @@ fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
         let written = report.predicted_kpps.as_number().expect("a rate");
         if let Some(best) = best.filter(|best| *best > written * 1.03) {
             let first = report.recommendations[0].predicted_kpps.as_number().expect("a rate");
-            // Of bursts that are as good the smallest is shown.
+            // Among equally good burst sizes, the smallest is shown.
             let share = first / best;
             assert!((1.0 / 1.02..1.0 + 1e-9).contains(&share), "case {number}: {share}");
         }
@@ -159,7 +159,7 @@ ns = 5
     let report = planned(&described.path, &described.specs, &inputs, false);
     assert_eq!(report.bottleneck.stage.as_deref(), Some("a"));
     let best = &report.recommendations[0];
-    // `a` says nothing of its state, so it stays alone: 100 + 7 ns of the ring to one half.
+    // `a` does not declare its state, so it is not replicated: 100 + 7 ns of the ring to one half.
     assert_eq!((best.kind, best.mapping.as_str()), (Change::Split, "a | b"));
     assert!(best.proof.command.is_none(), "nothing here runs a");
 }
@@ -197,7 +197,7 @@ fn costs_that_do_not_do_are_refused_by_name() {
     assert_eq!(error, Err(InputsError::NoTime { stage: "a".to_owned() }));
 }
 
-/// All rates in a plan.
+/// Returns all rates in a plan.
 fn rates(report: &PlanReport) -> impl Iterator<Item = &Figure> {
     let recommended = report.recommendations.iter().map(|one| &one.predicted_kpps);
     let held = report.line_hold.iter().map(|hold| &hold.predicted_kpps);

@@ -11,7 +11,8 @@ use linerate_record::figure::{Figure, Tier};
 
 const BURST: u32 = 32;
 
-/// The environment of a world, each figure with an error of `noise` and a matching interval.
+/// Returns the environment of a world, each figure with an error of `noise` and a matching
+/// interval.
 pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
     let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
     Environment {
@@ -51,7 +52,7 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
     }
 }
 
-/// A ring that was measured in too few windows for an interval.
+/// A ring measured in too few windows for an interval.
 #[test]
 fn a_cost_without_interval_gives_a_prediction_without_bound() {
     let mut dice = Dice::new(5);
@@ -71,7 +72,7 @@ fn a_cost_without_interval_gives_a_prediction_without_bound() {
     assert!(low.is_some() && high.is_some(), "without a ring its cost does not matter");
 }
 
-/// Packet rate of a mapping computed from the world's parameters.
+/// Computes the packet rate of a mapping from the world's parameters.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
     let workers = world.true_ticks(mapping).into_iter().flatten();
     let largest = workers.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);
@@ -91,7 +92,7 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
         let env = environment(&world, 2, 0.05, &mut dice);
         let target = random_mapping(&mut dice, stages, 2);
-        // The machine itself departs from the formula by as much as the model says it may.
+        // The machine itself deviates from the formula by as much as the model allows for.
         let departure = if target.segments.len() > 1 { 0.06 } else { 0.03 };
         let truth = true_rate(&world, &target) / 1e3 * (departure * dice.normal()).exp();
         let kpps = predict(&target, BURST, &costs, &env).kpps;
@@ -128,7 +129,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(after.kpps.high > true_rate(&hot, &twice) / 1e3 * 0.93);
     assert!(after.kpps.low < before.kpps.low * 0.95);
 
-    // A memory-bound stage far from the bottleneck moves nothing.
+    // A memory-bound stage far from being the bottleneck changes nothing.
     let mut light = costs.clone();
     light.stages[1].ticks = around(60.0, 0.0, 30);
     light.stages[1].hot_ticks = Some(around(20.0, 0.0, 30));
@@ -136,7 +137,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(!predict(&mapping(&[(1, 1), (2, 1)]), BURST, &light, &env).memory_bound);
 }
 
-/// Checked by hand: 10 + 90 + 20 ticks on one worker in bursts of 32, with 64 ticks per burst.
+/// Calculated by hand: 10 + 90 + 20 ticks on one worker in bursts of 32, with 64 ticks per burst.
 #[test]
 fn the_formula_by_hand() {
     let mut world = World::random(&mut Dice::new(14), 1);
@@ -153,7 +154,7 @@ fn the_formula_by_hand() {
     assert!(close(kpps(&Mapping::merged(1), 32), 120.0));
     assert!(close(kpps(&Mapping::merged(1), 64), 119.0));
     assert!(close(kpps(&Mapping::merged(1), 8), 126.0));
-    // Two of three processors busy: half way to twice the time; four flows on three replicas: half.
+    // Two of three processors busy: halfway to twice the time; four flows on three replicas: half.
     assert!(close(kpps(&mapping(&[(1, 2)]), 32), 60.0 * 1.5));
     assert!(close(kpps(&mapping(&[(1, 3)]), 32), 60.0 * 2.0));
 }

@@ -19,8 +19,8 @@ use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
-/// Small compared with real rings: a short run must fill them, and their contents at the start and
-/// end of counting must be few compared with the packets counted.
+/// Small compared with real rings: a short run must fill the queues, and the packets in them at the
+/// start and end of counting must be few compared with the packets counted.
 const QUEUE: usize = 64;
 const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
@@ -46,7 +46,7 @@ impl Dice {
     }
 }
 
-/// Ticks of each part of a worker for one packet; `None` if it does not get there.
+/// Ticks of each part of a worker for one packet; `None` if the packet does not reach that part.
 type Parts = Vec<Option<f64>>;
 
 /// Properties of the simulated machine.
@@ -58,24 +58,24 @@ pub(crate) struct World {
     pub(crate) sink: f64,
     pub(crate) producer: f64,
     pub(crate) consumer: f64,
-    /// Per packet of the capture: its flow, and the stage that drops it.
+    /// For each packet in the capture: its flow, and the stage that drops it.
     pub(crate) capture: Vec<(usize, Option<usize>)>,
-    /// Ticks between packets; 0 for as fast as possible.
+    /// Interval between packets in ticks; 0 for as fast as possible.
     pub(crate) period: f64,
-    /// Service times vary by this share in both directions.
+    /// Relative variation of service times, in both directions.
     pub(crate) jitter: f64,
-    /// Drop at a full queue instead of waiting.
+    /// Whether to drop at a full queue instead of waiting.
     pub(crate) drop_when_full: bool,
-    /// Factor on all times with more than one worker.
+    /// Factor applied to all times when there is more than one worker.
     pub(crate) slowdown: f64,
 }
 
 impl World {
-    /// Stages of 20 to 400 ticks, a third of the worlds with one that drops packets; 16 flows of
-    /// unequal weight.
+    /// Generates stages of 20 to 400 ticks, in a third of the worlds with one that drops packets,
+    /// and 16 flows of unequal weight.
     pub(crate) fn random(dice: &mut Dice, stages: usize) -> Self {
         let dropper = (dice.below(3) == 0).then(|| dice.below(stages));
-        // Each flow loses the same share, so that replicas differ in packets only.
+        // Each flow loses the same share, so that replicas differ only in their number of packets.
         let mut seen = [0usize; 16];
         let packet = |dice: &mut Dice, seen: &mut [usize; 16]| {
             let flow = dice.below(16).min(dice.below(16));
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Share of the capture on the most loaded of `r` replicas, for `r` from 1.
+    /// Returns the busiest replica's share of the capture with `r` replicas, for `r` from 1.
     pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
         let share = |replicas: usize| {
             let mut packets = vec![0; replicas];
@@ -141,7 +141,8 @@ impl World {
         parts
     }
 
-    /// Ticks of each part of each worker over one pass of the capture: `[segment][replica][part]`.
+    /// Returns the ticks of each part of each worker over one pass of the capture:
+    /// `[segment][replica][part]`.
     pub(crate) fn true_ticks(&self, mapping: &Mapping) -> Vec<Vec<Vec<f64>>> {
         let segment = |s: &Segment| {
             let mut ticks = vec![vec![0.0; s.stages.len() + 2]; s.replicas as usize];
@@ -162,7 +163,7 @@ pub(crate) fn name(stage: usize) -> String {
     format!("stage{stage}")
 }
 
-/// One specification per stage; those in `global` have global state.
+/// Returns one specification per stage; those in `global` have global state.
 pub(crate) fn kinds(stages: usize, global: &[usize]) -> Vec<StageSpec> {
     let state = |i| {
         if global.contains(&i) { State::Global } else { State::PerFlow }
@@ -189,7 +190,7 @@ pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
     Mapping { segments: parts.iter().map(segment).collect() }
 }
 
-/// A random mapping of `stages` stages on at most `cpus` workers.
+/// Returns a random mapping of `stages` stages to at most `cpus` workers.
 pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
     let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
     while left > 0 {
@@ -212,7 +213,7 @@ struct SimWorker<'a> {
     segment: &'a Segment,
     index: u32,
     replica: u32,
-    /// Positions in `workers` of the replicas of the next segment.
+    /// Indices in `workers` of the next segment's replicas.
     next: Vec<usize>,
     queue: VecDeque<usize>,
     state: State3,
@@ -289,7 +290,7 @@ impl<'a> Simulation<'a> {
         (worker.since, worker.state) = (self.now, state);
     }
 
-    /// Processes all events that are possible now.
+    /// Processes all events that can happen now.
     fn settle(&mut self) {
         loop {
             let mut moved = self.offer();
@@ -389,8 +390,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Runs the world and reports it like the runtime; `noise` is the relative error of every service
-/// time, which the report's intervals reflect.
+/// Runs the world and reports the run as the runtime would; `noise` is the relative error of every
+/// service time, which the report's intervals reflect.
 pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> RunReport {
     let mut sim = Simulation::new(world, mapping);
     sim.run_until(WARM_UP);
@@ -483,7 +484,8 @@ fn per_packet(ticks: f64, packets: u64, noise: f64, dice: &mut Dice) -> Figure {
     Figure::number("ticks/packet", around(value, noise, 30), Tier::Sim, "simulated")
 }
 
-/// An estimate whose 90 % interval matches a relative error with standard deviation `noise`.
+/// Returns an estimate whose 90 % interval matches a relative error with standard deviation
+/// `noise`.
 pub(crate) fn around(value: f64, noise: f64, n: u64) -> Estimate {
     let half = 1.645 * noise * value.abs();
     Estimate { value, low: value - half, high: value + half, confidence: 0.9, n }

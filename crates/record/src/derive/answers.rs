@@ -7,10 +7,10 @@ use crate::figure::{Figure, Figures, Tier};
 use serde_json::json;
 
 impl Derive for AnswersReport {
-    /// The sentence of each answer, keyed by question; absent, with the missing measurement, if it
-    /// cannot be determined.
+    /// Returns the sentence of each answer, keyed by question; if there is no answer, the figure is
+    /// absent and names the missing measurement.
     fn figures(&self) -> Figures {
-        const METHOD: &str = "rules on the figures of the queried record";
+        const METHOD: &str = "rules applied to the figures of the queried record";
         let of = |answer: &Answer| {
             let figure = match answer.verdict {
                 AnswerVerdict::CannotTell => {
@@ -23,7 +23,7 @@ impl Derive for AnswersReport {
         self.answers.iter().map(of).collect()
     }
 
-    /// Verdict, sentence and next command of each question.
+    /// Returns the verdict, sentence and next command for each question.
     fn lists(&self) -> Lists {
         let of = |answer: &Answer| {
             json!({

@@ -9,23 +9,25 @@ use crate::warning::Warning;
 use serde_json::json;
 
 impl Derive for BudgetReport {
-    /// Figures of the first frame size.
+    /// Returns the figures for the first frame size.
     fn figures(&self) -> Figures {
         let Some(row) = self.rows.first() else { return Figures::new() };
         let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
-        const SHARE: &str = "cycles per packet over the strands of a pipe, each busy";
+        const SHARE: &str = "cycles per packet times instructions per cycle, over the strands of a \
+                             pipe, all busy";
         let instructions = match row.instructions_per_packet {
             Some(instructions) => exact("instructions", instructions, SHARE),
             None => Figure::absent(
                 "instructions",
                 Tier::Model,
                 SHARE,
-                "the number of instructions per cycle and pipe is not given",
+                "instructions per cycle of a pipe are not given",
             ),
         };
-        let ns = exact("ns", row.ns_per_packet, "bits of a frame on the line over its rate");
-        let rate = exact("packets/s", row.packets_per_s, "1 over the time of a packet");
-        let cycles = exact("cycles", row.cycles_per_packet, "time of a packet by clock");
+        let ns = exact("ns", row.ns_per_packet, "wire bits of a frame over the line rate");
+        let rate = exact("packets/s", row.packets_per_s, "1 over the time per packet");
+        let cycles =
+            exact("cycles", row.cycles_per_packet, "time per packet times clock frequency");
         named([
             ("ns_per_packet", ns),
             ("packets_per_s", rate),
@@ -34,7 +36,7 @@ impl Derive for BudgetReport {
         ])
     }
 
-    /// Figures of each frame size.
+    /// Returns the figures for each frame size.
     fn lists(&self) -> Lists {
         let of = |row: &BudgetRow| {
             json!({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the examination of a machine.
+//! Values derived from a machine's examination by `linerate doctor`.
 
 use super::{Derive, emulated};
 use crate::doctor::{COUNTERS_AT_ONCE, DoctorReport, Verdict};
@@ -8,11 +8,11 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 
 impl Derive for DoctorReport {
-    /// `best_tier`; `tier_hw`, `tier_hw_registers` and so on, absent with the reason if the tier
-    /// does not work; `counters_at_once`; `advice`, the number of recommended changes.
+    /// Returns `best_tier`; `tier_hw`, `tier_hw_registers` and so on, absent with the reason if the
+    /// tier does not work; `counters_at_once`; and `advice`, the number of recommended changes.
     fn figures(&self) -> Figures {
-        const TRIED: &str = "events opened and counted on work of known size";
-        const READ: &str = "files of the kernel";
+        const TRIED: &str = "events opened and counted over a known amount of work";
+        const READ: &str = "files exposed by the kernel";
         let mut figures = Figures::new();
         for state in &self.tiers {
             let figure = match state.works {
@@ -26,7 +26,7 @@ impl Derive for DoctorReport {
         figures.insert("best_tier".to_owned(), best);
         let at_once = self.observations.iter().find(|o| o.name == COUNTERS_AT_ONCE);
         let count = at_once.and_then(|o| o.value.as_ref()?.parse().ok());
-        let reason = at_once.map_or("it was not tried", |o| o.sentence.as_str());
+        let reason = at_once.map_or("not tried", |o| o.sentence.as_str());
         let at_once = match count {
             Some(count) => Figure::exact("counters", count, Tier::Sw, TRIED),
             None => Figure::absent("counters", Tier::Sw, TRIED, reason),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the measurement of the kernels.
+//! Values derived from kernel measurements.
 
 use super::{Derive, emulated, named, not_idle, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
@@ -34,7 +34,7 @@ impl Derive for KernelsReport {
     }
 }
 
-/// The row of the selected routine on aligned, cached buffers at different page offsets.
+/// Returns the row of the selected routine on aligned, cached buffers at different page offsets.
 fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
     let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {
@@ -56,10 +56,10 @@ fn estimate(
     Some(Estimate::of_ends(value?, low, high, row.n))
 }
 
-/// Speed of the selected routine relative to the bound.
+/// Returns the speed of the selected routine relative to the bound.
 fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str =
-        "time of the fastest load loop over that of the selected routine, by round";
+        "time of the fastest load loop over that of the selected routine, per round";
     let share = row(report, kernel, size).and_then(|row| {
         let share = estimate(row, row.of_bound, row.of_bound_low, row.of_bound_high);
         share.ok_or_else(|| missing(row))
@@ -67,10 +67,10 @@ fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     figure("ratio", share, METHOD)
 }
 
-/// Time of the selected routine relative to memcpy: the inverse of its speed, with the ends of the
-/// interval swapped.
+/// Returns the time of the selected routine relative to memcpy: the inverse of its relative speed,
+/// with the ends of the interval swapped.
 fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
-    const METHOD: &str = "time of the selected routine over that of memcpy, by round";
+    const METHOD: &str = "time of the selected routine over that of memcpy, per round";
     let time = row(report, kernel, size).and_then(|row| {
         if row.bound.as_deref() != Some("memcpy") {
             return Err("the C library has no memcpy here".to_owned());
@@ -83,7 +83,7 @@ fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
 }
 
 fn cycles(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
-    const METHOD: &str = "median ticks of a call times core cycles per tick";
+    const METHOD: &str = "median ticks per call times core cycles per tick";
     let cycles = row(report, kernel, size).and_then(|row| {
         let cycles = estimate(row, row.cycles, row.cycles_low, row.cycles_high);
         cycles.ok_or_else(|| missing(row))
@@ -103,7 +103,7 @@ fn figure(unit: &str, estimate: Result<Estimate, String>, method: &str) -> Figur
 }
 
 fn selected(report: &KernelsReport) -> Figure {
-    const METHOD: &str = "what the table of variants selects on this processor";
+    const METHOD: &str = "variants selected from the variant table on this processor";
     match report.selected() {
         Some(names) => Figure::text(&names, Tier::Sw, METHOD),
         None => Figure::absent("text", Tier::Sw, METHOD, "no variant can run here"),
@@ -111,9 +111,9 @@ fn selected(report: &KernelsReport) -> Figure {
 }
 
 fn cpu(report: &KernelsReport) -> Figure {
-    const METHOD: &str = "what the processor calls itself";
+    const METHOD: &str = "name reported by the processor";
     match &report.processor {
         Some(name) => Figure::text(name, Tier::Sw, METHOD),
-        None => Figure::absent("text", Tier::Sw, METHOD, "the processor does not say"),
+        None => Figure::absent("text", Tier::Sw, METHOD, "the processor does not report its name"),
     }
 }

@@ -9,9 +9,9 @@ use crate::warning::Warning;
 use serde_json::{Value, json};
 
 impl Derive for MemoryReport {
-    /// The cache and TLB levels by name (`l1_size_bytes`, `memory_latency_ns`, `l1_dtlb_entries`),
-    /// bandwidth by level, operation and threads (`l2_read_1_gb_per_s`), and the conditions of the
-    /// measurement.
+    /// Returns the cache and TLB levels by name (`l1_size_bytes`, `memory_latency_ns`,
+    /// `l1_dtlb_entries`), bandwidth by level, operation and threads (`l2_read_1_gb_per_s`), and
+    /// the measurement conditions.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         let mut put = |name: String, figure: &Figure| figures.insert(name, figure.clone());
@@ -22,7 +22,7 @@ impl Derive for MemoryReport {
             put(format!("{name}_latency_cycles"), &level.latency_cycles);
         }
         let has_used = self.tlb.iter().any(|level| level.pages == self.pages.used);
-        // Huge pages in pieces meet the levels of small ones.
+        // Splintered huge pages use the TLB levels of small pages.
         let pages = if has_used { self.pages.used } else { PageKind::Base };
         for level in self.tlb.iter().filter(|level| level.pages == pages) {
             let name = word(&level.name);
@@ -50,7 +50,8 @@ impl Derive for MemoryReport {
         figures
     }
 
-    /// Bare values of the levels, the TLB, the pages, the noise, the timer and the system's view.
+    /// Returns bare values for the levels, the TLB, the pages, the noise, the timer and the OS
+    /// view.
     fn lists(&self) -> Lists {
         let levels = self.levels.iter().map(level_summary).collect();
         let tlb = self.tlb.iter().map(tlb_summary).collect();

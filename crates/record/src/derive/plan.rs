@@ -6,11 +6,11 @@ use crate::figure::{Figure, Figures, Tier};
 use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
-/// The fewest CPUs that sustain line rate.
+/// Returns the smallest number of CPUs that sustains line rate.
 fn cpus_for_line(report: &PlanReport) -> Figure {
-    const METHOD: &str = "the low end of the prediction against the line";
+    const METHOD: &str = "low end of the prediction compared with line rate";
     let Some(hold) = &report.line_hold else {
-        return Figure::absent("cpus", Tier::Model, METHOD, "no line is known");
+        return Figure::absent("cpus", Tier::Model, METHOD, "no line rate is known");
     };
     match hold.cpus {
         Some(cpus) => Figure::exact("cpus", f64::from(cpus), Tier::Model, METHOD),
@@ -20,13 +20,13 @@ fn cpus_for_line(report: &PlanReport) -> Figure {
 
 impl Derive for PlanReport {
     fn figures(&self) -> Figures {
-        const METHOD: &str = "the worker that sets the pace in the prediction";
+        const METHOD: &str = "slowest worker in the prediction";
         const LINE: &str = "line rate over mean wire size";
         let bottleneck = match &self.bottleneck.stage {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
             None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),
         };
-        let unknown = "no [line], or packets of a size that is not in the file";
+        let unknown = "no [line], or packet sizes that are not in the file";
         let line = match self.line_rate_kpps {
             Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, LINE),
             None => Figure::absent("kpps", Tier::Model, LINE, unknown),
@@ -42,7 +42,7 @@ impl Derive for PlanReport {
         ])
     }
 
-    /// The recommendations, and the load of each worker.
+    /// Returns the recommendations and the load of each worker.
     fn lists(&self) -> Lists {
         let of = |one: &Recommendation| {
             json!({

@@ -8,13 +8,14 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 use serde_json::{Value, json};
 
-/// The share of a CPU that sampling may take before it is a warning.
+/// Share of a CPU that sampling may use without a warning.
 const OBSERVER_SHARE: f64 = 0.01;
-/// The share that a kind of work must exceed to be what bounds a program.
+/// Share that a kind of work must exceed to count as what bounds a program.
 const MOST: f64 = 0.5;
 
 impl Derive for ProfileReport {
-    /// The hottest function, its share, the samples, and the kind of work that has most of them.
+    /// Returns the hottest function, its share, the number of samples, and the kind of work that
+    /// accounts for most of them.
     fn figures(&self) -> Figures {
         let tier = self.tier();
         let method = &self.sampling.event;
@@ -32,7 +33,7 @@ impl Derive for ProfileReport {
         ])
     }
 
-    /// Functions, kinds of work and threads.
+    /// Returns functions, kinds of work and threads.
     fn lists(&self) -> Lists {
         let ranks = self.ranks();
         let functions = self.functions.iter().zip(ranks).map(|(one, rank)| function(one, rank));
@@ -54,7 +55,7 @@ impl Derive for ProfileReport {
 }
 
 impl ProfileReport {
-    /// Evidence tier of the samples.
+    /// Returns the evidence tier of the samples.
     pub fn tier(&self) -> Tier {
         match self.sampling.event.as_str() {
             "cpu-clock" => Tier::Sw,
@@ -67,7 +68,8 @@ impl ProfileReport {
         Figure::text(text, self.tier(), &self.sampling.event)
     }
 
-    /// The kind of work that takes more than half of the time, the interval considered.
+    /// Returns the kind of work that takes more than half of the time, taking its interval into
+    /// account.
     fn bound_by(&self) -> Figure {
         const METHOD: &str = "kind of work with more than half of the samples";
         let is_most = |one: &&ClassCost| one.share.low.is_some_and(|low| low > MOST);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the regions of a program.
+//! Values derived from a program's regions.
 
 use super::Derive;
 use crate::figure::{Figure, Figures};
 use crate::regions::{RegionEvent, RegionReport, RegionTotal, RegionsReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-const METHOD: &str = "between entering and leaving, own cost subtracted";
+const METHOD: &str = "between entering and leaving the region, measurement overhead subtracted";
 
 impl Derive for RegionsReport {
-    /// Per region over all threads, `NAME.ticks_per_visit` and, if units of work were reported,
-    /// `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
+    /// Returns for each region, over all threads, `NAME.ticks_per_visit` and, if units of work were
+    /// reported, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::from([("own_ticks".to_owned(), self.own_ticks.clone())]);
         for RegionTotal { name, visits, units, ticks, events, .. } in self.totals() {
@@ -28,7 +28,7 @@ impl Derive for RegionsReport {
 }
 
 impl RegionsReport {
-    /// Each region summed over all threads, in order of first appearance.
+    /// Returns each region summed over all threads, in order of first appearance.
     pub fn totals(&self) -> Vec<RegionTotal<'_>> {
         let mut names: Vec<&str> = Vec::new();
         let mut threads: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
@@ -43,7 +43,7 @@ impl RegionsReport {
     }
 }
 
-/// Sums regions of the same name, at least one.
+/// Sums regions with the same name; there must be at least one.
 fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     let tids: BTreeSet<u32> = regions.iter().map(|region| region.tid).collect();
     let event = |(place, first): (usize, &RegionEvent)| {
@@ -62,8 +62,8 @@ fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     }
 }
 
-/// Sum of the figures; absent, with its reason, if one of them is. A sum with a term of unknown
-/// spread has unknown spread.
+/// Sums the figures; the sum is absent, with the reason, if one of them is absent. A sum with a
+/// term of unknown spread has unknown spread.
 fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
     let missing = figures.clone().find(|figure| figure.as_number().is_none());
     let mut rest = figures;

@@ -41,13 +41,13 @@ impl Derive for RunReport {
     }
 }
 
-/// Rate at which the source should offer packets.
+/// Returns the rate at which the source should offer packets.
 fn offered(run: &RunReport) -> Figure {
     let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
     run.offered_kpps.clone().unwrap_or_else(unknown)
 }
 
-/// Bottleneck and finding, by name.
+/// Returns the bottleneck and the finding, by name.
 pub(super) fn of_finding(finding: &Finding) -> Figures {
     const METHOD: &str = "shares of time and service times of the workers";
     let bottleneck = match &finding.bottleneck {
@@ -58,17 +58,17 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     named([("bottleneck", bottleneck), ("finding", sentence)])
 }
 
-/// Limiting cause, as a keyword of `linerate why`; empty for records without one.
+/// Returns the limiting cause, as a keyword of `linerate why`; empty for records without a cause.
 fn of_causes(causes: &[WhyFinding]) -> Figures {
     let first = causes.first().map(|first| first.cause.name());
-    let figure = |word| Figure::text(word, Tier::Sw, "rules on the time of the workers");
+    let figure = |word| Figure::text(word, Tier::Sw, "rules applied to the workers' time");
     Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
-/// Best kernels for the calls of the path, by name.
+/// Returns the best kernels for the path's calls, by name.
 pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
-    const METHOD: &str = "replay of the calls on warm data";
-    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no call of a kernel was timed");
+    const METHOD: &str = "replay of the logged calls on warm data";
+    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no kernel call was timed");
     let text = |pick: fn(&KernelAdvice) -> &str| {
         advice.map_or_else(|| absent("text"), |a| Figure::text(pick(a), Tier::Sw, METHOD))
     };
@@ -80,7 +80,7 @@ pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     ])
 }
 
-/// Cache level of the packets, by name.
+/// Returns the cache level that holds the packets, by name.
 pub(super) fn of_home(home: &PacketsHome) -> Figures {
     named([
         ("packets_bytes", home.bytes.clone()),
@@ -90,7 +90,7 @@ pub(super) fn of_home(home: &PacketsHome) -> Figures {
     ])
 }
 
-/// Line rate for the sizes of the packets offered.
+/// Returns the line rate for the sizes of the packets offered.
 pub(super) fn line_rate(run: &RunReport) -> Figure {
     const METHOD: &str = "line rate over mean wire size";
     match run.line_rate_kpps {
@@ -99,7 +99,7 @@ pub(super) fn line_rate(run: &RunReport) -> Figure {
     }
 }
 
-/// Work per packet over all workers, in ticks and in cycles.
+/// Returns the work per packet over all workers, in ticks and in cycles.
 pub(super) fn costs(run: &RunReport) -> Figures {
     let ticks = match run.workers.as_slice() {
         [only] => only.ticks_per_packet.clone(),
@@ -111,7 +111,7 @@ pub(super) fn costs(run: &RunReport) -> Figures {
     figures
 }
 
-/// Hardware events per packet over all workers, and cycles per instruction.
+/// Returns hardware events per packet over all workers, and cycles per instruction.
 fn event_costs(run: &RunReport) -> Figures {
     let per_packet = |event: &str| stage_events(run, event);
     let [instructions, cycles] = ["instructions", "cycles"].map(per_packet);
@@ -136,14 +136,14 @@ fn event_costs(run: &RunReport) -> Figures {
     ])
 }
 
-/// Mean count of an event per packet, over all stages and workers, weighted by packets.
+/// Returns the mean count of an event per packet, over all stages and workers, weighted by packets.
 fn stage_events(run: &RunReport, event: &str) -> Figure {
-    const METHOD: &str = "counts around each stage, weighed by its packets";
+    const METHOD: &str = "counts around each stage, weighted by its packets";
     let unit = format!("{event}/packet");
     let absent = |reason: &str| Figure::absent(&unit, Tier::Sw, METHOD, reason);
     let asked = run.counted.iter().flat_map(|counted| &counted.events);
     let Some(asked) = asked.into_iter().find(|asked| asked.name == event) else {
-        return absent("it was not asked for");
+        return absent("not requested");
     };
     if let Some(reason) = &asked.reason {
         return absent(reason);
@@ -165,7 +165,7 @@ fn stage_events(run: &RunReport, event: &str) -> Figure {
     }
     match source_kpps(run) {
         kpps if kpps > 0.0 => Figure::exact(&unit, sum / kpps, tier, METHOD),
-        _ => absent("no packet was taken"),
+        _ => absent("no packet was taken from the source"),
     }
 }
 
@@ -175,20 +175,22 @@ fn source_kpps(run: &RunReport) -> f64 {
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
-    const METHOD: &str = "busy ticks of all workers over packets taken";
+    const METHOD: &str = "busy ticks of all workers over packets taken from the source";
     let busy: f64 = run.workers.iter().map(|worker| worker.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {
             let ticks = busy * run.ticks_per_s / (kpps * 1e3);
             Figure::exact("ticks/packet", ticks, Tier::Sw, METHOD)
         }
-        _ => Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken"),
+        _ => {
+            Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken from the source")
+        }
     }
 }
 
-/// Mean cycles per packet over all stages and workers, weighted by packets.
+/// Returns the mean cycles per packet over all stages and workers, weighted by packets.
 fn worker_cycles(run: &RunReport) -> Figure {
-    const METHOD: &str = "cycles of each stage, weighed by its packets";
+    const METHOD: &str = "cycles of each stage, weighted by its packets";
     let kpps = source_kpps(run);
     let mut sum = 0.0;
     let stages = run.workers.iter().flat_map(|s| &s.stages);
@@ -205,15 +207,21 @@ fn worker_cycles(run: &RunReport) -> Figure {
         }
     }
     if kpps == 0.0 {
-        return Figure::absent("cycles/packet", Tier::Sw, METHOD, "no packet was taken");
+        return Figure::absent(
+            "cycles/packet",
+            Tier::Sw,
+            METHOD,
+            "no packet was taken from the \
+            source",
+        );
     }
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Minimum number of clean windows per worker without a warning.
+/// Number of clean windows per worker below which a warning is issued.
 const WINDOWS_FEW: u64 = 50;
 
-/// Warnings about the workers.
+/// Returns warnings about the workers.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let windows = || run.workers.iter().map(|worker| worker.windows);
     let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
@@ -224,7 +232,7 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
     warnings.extend(unknown_core_clock(&worker_cycles(run)));
-    // A quota preempts, too, and says more.
+    // A quota also preempts workers, and explains more.
     match run.held(provenance) {
         Some(cpus) => {
             warnings.push(Warning::CpuQuota { cpus, workers: run.workers.len() as u32 });
@@ -238,7 +246,7 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// Warning for omitted input, by bytes if they are a large share.
+/// Warns of skipped input: in bytes if these are a large share, otherwise in packets.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -256,7 +264,7 @@ fn left_out(run: &RunReport) -> Option<Warning> {
     frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
 }
 
-/// Stages that had nothing to do on any worker that gave them packets, in path order.
+/// Warns of stages that had nothing to do on any worker that gave them packets, in path order.
 fn idle_stages(run: &RunReport) -> Vec<Warning> {
     let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
     let mut warnings: Vec<Warning> = Vec::new();
@@ -274,7 +282,7 @@ fn idle_stages(run: &RunReport) -> Vec<Warning> {
     warnings
 }
 
-/// Workers that shared a core as SMT siblings, core by core.
+/// Warns of workers that shared a core as SMT siblings, core by core.
 fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let is_used = |cpu: &u32| run.workers.iter().any(|worker| worker.cpu == *cpu);
     let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
@@ -283,58 +291,66 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     cores.map(|cpus| Warning::SharedCore { cpus }).collect()
 }
 
-/// The rate of one flow, if each has a separate line: the ports of `[line]`.
+/// Per-flow rate, if each flow has a separate line: the ports of `[line]`.
 ///
-/// Rates come from windows without preemption. Where workers share a processor there are none; then
-/// the rate is that over the measured part of the run. Packets count when they have come through:
-/// what is dropped is not the rate of a flow.
+/// Rates come from windows without preemption. If workers share a processor, there are no such
+/// windows; the rate is then that over the measured part of the run. Only packets that reach a sink
+/// count; dropped packets do not contribute to a flow's rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
     /// The line.
     pub line: LineReport,
-    /// The rate of one flow.
+    /// Rate of one flow.
     pub kpps: Figure,
-    /// The same relative to the capacity of one port.
+    /// Rate of one flow relative to the capacity of one port.
     pub share: Figure,
-    /// Whether the rate is that of clean windows.
+    /// Whether the rate comes from clean windows.
     pub is_clean: bool,
 }
 
-/// Reason for an unknown sink rate although packets arrived.
+/// Reason why the sink rate is unknown although packets arrived.
 const OUTSIDE_THE_MEASUREMENT: &str =
     "no packets reached the sink during the measured part; run longer";
 
 impl RunReport {
-    /// The rate of each flow; `None` where the path has no line, or one port.
+    /// Returns the rate of each flow; `None` if the path has no line, or only one port.
     pub fn flows(&self) -> Option<Flows> {
-        const WHOLE: &str = "packets that left over the measured part, over the ports of the line";
+        const WHOLE: &str = "rate of packets that left over the measured part, per port of the \
+                             line";
         let line = self.line.filter(|line| line.ports > 1)?;
         let flows = f64::from(line.ports);
         let is_clean = self.throughput_kpps.as_number().is_some();
         let kpps = match is_clean {
-            true => self.throughput_kpps.scaled(1.0 / flows, "kpps", "throughput, over ports"),
+            true => self.throughput_kpps.scaled(
+                1.0 / flows,
+                "kpps",
+                "throughput over the number \
+                of ports",
+            ),
             false => match sent(self) {
                 (0.0, 1..) => Figure::absent("kpps", Tier::Sw, WHOLE, OUTSIDE_THE_MEASUREMENT),
                 (kpps, _) => Figure::exact("kpps", kpps / flows, Tier::Sw, WHOLE),
             },
         };
         let line_kpps = self.line_rate_kpps? / flows;
-        let share = kpps.scaled(1.0 / line_kpps, "ratio", "rate of a flow over that of a port");
+        let share =
+            kpps.scaled(1.0 / line_kpps, "ratio", "rate of a flow over line rate of a port");
         Some(Flows { line, kpps, share, is_clean })
     }
 }
 
 impl RunReport {
-    /// CPU quota that throttled the workers: they never sleep, so any quota below the number of
-    /// workers does. `None` without throttling.
+    /// Returns the CPU quota that throttled the workers: they never sleep, so any quota below the
+    /// number of workers throttles them. `None` without throttling.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
-    /// Rate at the sinks in kpps over the measured part, including the time that workers were
-    /// stopped.
+    /// Returns the rate at the sinks in kpps over the measured part, including the time for which
+    /// workers were stopped.
     pub fn delivered_kpps(&self) -> Figure {
-        const METHOD: &str = "packets that left over the measured part, interruptions included";
+        const METHOD: &str = "rate of packets that left over the measured part, interruptions \
+                              included";
         match sent(self) {
             (0.0, 1..) => Figure::absent("kpps", Tier::Sw, METHOD, OUTSIDE_THE_MEASUREMENT),
             (kpps, _) => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
@@ -342,7 +358,8 @@ impl RunReport {
     }
 }
 
-/// Packets at the sinks: kpps over the measured part, and the count over the entire run.
+/// Returns the packets at the sinks: kpps over the measured part, and the count over the entire
+/// run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);

@@ -7,13 +7,14 @@ use crate::provenance::Provenance;
 use crate::stat::{Judged, StatReport};
 use crate::warning::Warning;
 
-/// Figure name of an event per unit of work.
+/// Returns the figure name of an event per unit of work.
 pub fn per_unit_name(event: &str, unit: &str) -> String {
     format!("{event}_per_{unit}")
 }
 
 impl Derive for StatReport {
-    /// Every event, every metric, the times; per unit of work as `<event>_per_<unit>`.
+    /// Returns every event, every metric and the times; those per unit of work as
+    /// `<event>_per_<unit>`.
     fn figures(&self) -> Figures {
         let mut figures = self.times.clone();
         for metric in &self.metrics {
@@ -36,7 +37,7 @@ impl Derive for StatReport {
     }
 }
 
-/// Costs that were not compared with the baseline, and the reasons.
+/// Warns of costs that were not compared with the baseline, with the reasons.
 fn not_judged(report: &StatReport) -> Vec<Warning> {
     let names = |reasons: &[Judged]| -> Option<Vec<String>> {
         let changes = report.baseline.iter().filter(|change| reasons.contains(&change.judged));

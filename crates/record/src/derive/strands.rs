@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from strands of another program.
+//! Values derived from another program's strands.
 
 use super::{Derive, Lists};
 use crate::figure::{Figures, bare};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 impl Derive for StrandsReport {
-    /// By strand and name: `cpu_4_kpps`, `cpu_4_dc_pti`.
+    /// Returns figures by strand and name: `cpu_4_kpps`, `cpu_4_dc_pti`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         let mut seen: Vec<String> = Vec::new();
@@ -18,7 +18,7 @@ impl Derive for StrandsReport {
             let plain =
                 |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
             let mut label: String = strand.label().chars().map(plain).collect();
-            // Names differ; some are the same once other characters are replaced.
+            // Names are unique, but some become equal once special characters are replaced.
             while seen.contains(&label) {
                 label.push('_');
             }
@@ -38,7 +38,7 @@ impl Derive for StrandsReport {
         figures
     }
 
-    /// Bare values of each strand, and the number of faults of the input.
+    /// Returns the bare values of each strand, and the number of faults in the input.
     fn lists(&self) -> Lists {
         Lists::from([
             ("strands", self.strands.iter().map(summary).collect()),
@@ -47,7 +47,7 @@ impl Derive for StrandsReport {
         ])
     }
 
-    /// Warning for counts scaled by perf: its sums have a lower bound but no upper one.
+    /// Warns of counts scaled by perf: their sums have a lower bound but no upper bound.
     fn warnings(&self, _: &Provenance) -> Vec<Warning> {
         let events = self.strands.iter().flat_map(|strand| &strand.events);
         let share = |event: &StrandEvent| Some(event.count.low? / event.count.as_number()?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the measurement of TCP stacks.
+//! Values derived from TCP stack measurements.
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unsteady_counter, word};
 use crate::figure::{Figure, Figures, Tier, bare};
@@ -9,8 +9,9 @@ use crate::warning::Warning;
 use serde_json::Value;
 
 impl Derive for TcpReport {
-    /// Figures of the selected set, by stack and pattern: `smoltcp_bulk_gbps_per_cpu_s`; of a law
-    /// by stack: `smoltcp_law_exponent_loss`.
+    /// Returns the figures of the selected set by stack and pattern, such as
+    /// `smoltcp_bulk_gbps_per_cpu_s`, and those of a law by stack, such as
+    /// `smoltcp_law_exponent_loss`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         for stack in &self.stacks {
@@ -34,7 +35,7 @@ impl Derive for TcpReport {
         figures
     }
 
-    /// `summary.<stack>.<pattern>` of the selected set.
+    /// Returns `summary.<stack>.<pattern>` for the selected set.
     fn lists(&self) -> Lists {
         let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
         let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
@@ -63,7 +64,7 @@ impl Derive for TcpReport {
     }
 }
 
-/// The selected set, for each pattern that has it.
+/// Returns the selected set for each pattern that has it.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,
@@ -77,10 +78,10 @@ fn selected<'r>(
 
 impl TcpSet {
     fn figures(&self) -> [(&'static str, Figure); 9] {
-        const APART: &str = "where timed and sampled shares differ most";
+        const APART: &str = "largest difference between timed and sampled shares";
         let apart = match self.shares_apart() {
             Some(apart) => Figure::exact("ratio", apart.share, Tier::Sw, APART),
-            None => Figure::absent("ratio", Tier::Sw, APART, "no share has both"),
+            None => Figure::absent("ratio", Tier::Sw, APART, "no share was both timed and sampled"),
         };
         [
             ("gbps_per_cpu_s", self.gbps_per_cpu_s.clone()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a tuning.
+//! Values derived from a tuning record.
 
 use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
 use super::{Derive, named, not_idle};
@@ -50,7 +50,7 @@ fn rates(report: &TuneReport) -> Figures {
     let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
     let error = error.map_or_else(
         || none("ratio", Tier::Sw),
-        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, less 1"),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, minus 1"),
     );
     let speedup = match kept {
         None if report.predicted_from.is_some() => none("ratio", Tier::Sw),
@@ -64,7 +64,7 @@ fn rates(report: &TuneReport) -> Figures {
             Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, "no line rate to compare with"),
             None => none("ratio", Tier::Sw),
         },
-        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 less tuned rate over line rate"),
+        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 minus tuned rate over line rate"),
     );
     named([
         ("baseline_kpps", report.baseline_kpps.clone()),
@@ -78,12 +78,14 @@ fn rates(report: &TuneReport) -> Figures {
 }
 
 impl TuneReport {
-    /// Latency of the baseline: over the rounds, or over its own run when there were none.
+    /// Returns the latency of the baseline: over the rounds or, if there were none, over its own
+    /// run.
     pub fn latency_before(&self) -> RoundLatency {
         self.baseline_latency.clone().unwrap_or_else(|| of_run(&self.baseline.latency))
     }
 
-    /// Latency of the chosen mapping, from the same source as [`TuneReport::latency_before`].
+    /// Returns the latency of the chosen mapping, from the same source as
+    /// [`TuneReport::latency_before`].
     pub fn latency_after(&self) -> RoundLatency {
         let kept = self.chosen.and_then(|index| self.candidates.get(index as usize));
         match kept {
@@ -107,14 +109,14 @@ fn latencies(report: &TuneReport) -> Figures {
     ])
 }
 
-/// Relative deviation of a measurement from its prediction; negative if it is below. `None` unless
-/// both are positive.
+/// Returns the relative deviation of a measurement from its prediction; negative if the measurement
+/// is lower. `None` unless both are positive.
 fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
     (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
 }
 
-/// Shortfall relative to line rate; negative when the path is faster than the line. `None` unless
-/// both are positive.
+/// Returns the shortfall relative to line rate; negative if the path is faster than the line.
+/// `None` unless both rates are positive.
 fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
     (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
 }

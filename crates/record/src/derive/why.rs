@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from the observation of a program.
+//! Values derived from observing a program.
 
 use super::{Derive, Lists, emulated, named};
 use crate::figure::{Figure, Figures, Tier, bare};
@@ -10,27 +10,43 @@ use crate::why::ledger::{PacketLedger, ledger};
 use crate::why::{CpuCounts, Observation, ThreadActivity, ThreadState, WhyFinding, WhyReport};
 use serde_json::{Value, json};
 
-/// Observer CPU share above which a warning is issued: beyond it, a packet program on the same CPU
-/// loses as much throughput as a typical code change gains.
+/// Observer CPU share above which a warning is issued: beyond it, a packet-processing program on
+/// the same CPU loses as much throughput as a typical code change gains.
 const OBSERVER_SHARE: f64 = 0.01;
 
-/// Shortest window without a warning, in seconds: quotas have periods of 0.1 s, and ten of them are
-/// few.
+/// Shortest window without a warning, in seconds: CPU quotas have a period of 0.1 s, and even ten
+/// periods are few.
 const WINDOW_S: f64 = 1.0;
 
 /// Seed of the block bootstrap for the packet rate.
 const SEED: u64 = 1;
 
 impl Derive for WhyReport {
-    /// The first finding, its predicted gain, the losses, and the overhead of watching.
+    /// Returns the first finding, its predicted gain, the losses and the observer's overhead.
     fn figures(&self) -> Figures {
-        const RULES: &str = "rules on the observation";
-        let unexplained = || Figure::absent("text", Tier::Sw, RULES, "the observation only");
+        const RULES: &str = "rules applied to the observation";
+        let unexplained = || {
+            Figure::absent(
+                "text",
+                Tier::Sw,
+                RULES,
+                "the record has only the \
+            observation",
+            )
+        };
         let first = self.findings.first();
         let text = |text: fn(&WhyFinding) -> &str| {
             first.map_or_else(unexplained, |first| Figure::text(text(first), Tier::Sw, RULES))
         };
-        let gain = || Figure::absent("percent", Tier::Model, RULES, "the observation only");
+        let gain = || {
+            Figure::absent(
+                "percent",
+                Tier::Model,
+                RULES,
+                "the record has only the \
+            observation",
+            )
+        };
         let ledger = ledger(&self.observation);
         let observer = &self.observation.observer;
         let method = observer.method.clone();
@@ -46,7 +62,7 @@ impl Derive for WhyReport {
         ])
     }
 
-    /// Threads, CPUs, findings, and the ledger.
+    /// Returns the threads, CPUs, findings and the ledger.
     fn lists(&self) -> Lists {
         let ledger = ledger(&self.observation);
         let rows = serde_json::to_value(&ledger.rows).unwrap_or(Value::Null);
@@ -76,15 +92,21 @@ impl Derive for WhyReport {
 }
 
 fn packets_lost(ledger: &PacketLedger) -> Figure {
-    const METHOD: &str = "losses of the ledger that may be of the program's packets";
+    const METHOD: &str = "losses in the ledger that may include the program's packets";
     match ledger.lost() {
         Some(lost) => Figure::exact("packets", lost as f64, Tier::Sw, METHOD),
-        None => Figure::absent("packets", Tier::Sw, METHOD, "no layer that loses any was read"),
+        None => Figure::absent(
+            "packets",
+            Tier::Sw,
+            METHOD,
+            "no layer that can lose packets was \
+            read",
+        ),
     }
 }
 
 fn lost_where(ledger: &PacketLedger) -> Figure {
-    const METHOD: &str = "the largest loss of the ledger";
+    const METHOD: &str = "largest loss in the ledger";
     match ledger.largest() {
         Some(place) => {
             let text = format!("{} {}: {}", place.row.layer.name(), place.row.of, place.reason);
@@ -94,7 +116,8 @@ fn lost_where(ledger: &PacketLedger) -> Figure {
     }
 }
 
-/// The thread with the highest demand for CPU time; among equals, the one with the lowest ID.
+/// Returns the thread with the highest demand for CPU time; among equals, the one with the lowest
+/// ID.
 pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
         a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -102,9 +125,9 @@ pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     observation.threads.iter().max_by(order)
 }
 
-/// Share of time that the busiest thread works, excluding polling.
+/// Returns the share of time that the busiest thread spends working, excluding polling.
 fn busy_share(observation: &Observation) -> Figure {
-    const METHOD: &str = "time on a CPU of the busiest thread, less its polling";
+    const METHOD: &str = "on-CPU time of the busiest thread, minus its polling";
     let Some(thread) = busiest(observation) else {
         return Figure::absent("ratio", Tier::Sw, METHOD, "no thread was watched");
     };
@@ -130,7 +153,7 @@ fn packets_per_s(observation: &Observation) -> Figure {
         Some(count) if observation.elapsed_s > 0.0 => {
             Figure::exact(unit, count.packets as f64 / observation.elapsed_s, Tier::Sw, METHOD)
         }
-        _ => Figure::absent(unit, Tier::Sw, METHOD, "no counter has the program's packets"),
+        _ => Figure::absent(unit, Tier::Sw, METHOD, "no counter covers the program's packets"),
     }
 }
 

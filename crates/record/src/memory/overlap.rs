@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Overlapping loads: outstanding loads of a core, bandwidth of threads, and its effect on latency.
+//! Overlapping loads: outstanding loads per core, bandwidth by number of threads, and the effect of
+//! bandwidth on latency.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// Number of outstanding misses of a core.
+/// Number of outstanding misses per core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parallelism {
     /// The level, by name.
     pub level: String,
-    /// Bytes of all chains together.
+    /// Total size of all chains in bytes.
     pub bytes: u64,
-    /// ns per load with this many parallel chains.
+    /// ns per load, by number of parallel chains.
     pub points: Vec<ChainsPoint>,
     /// Outstanding loads beyond which more chains do not help.
     pub outstanding: Figure,
@@ -37,7 +38,7 @@ pub enum Operation {
     Read,
     /// Stores.
     Write,
-    /// As many loads as stores; bytes of one side.
+    /// As many loads as stores; the bytes of one side are counted.
     Copy,
 }
 
@@ -51,11 +52,12 @@ pub struct Bandwidth {
     pub bytes: u64,
     /// Kind of memory access.
     pub operation: Operation,
-    /// Threads, each on its own CPU.
+    /// Number of threads, each on its own CPU.
     pub threads: u32,
-    /// Total GB/s, 10^9 bytes per second.
+    /// Total bandwidth in GB/s (10^9 bytes per second).
     pub gb_per_s: Figure,
-    /// Rate of the same loop and threads with all lines in L1, in GB/s: the upper bound.
+    /// Rate of the same loop on the same number of threads with all lines in L1, in GB/s: the upper
+    /// bound.
     pub bound: Figure,
 }
 
@@ -63,13 +65,13 @@ pub struct Bandwidth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadedLatency {
-    /// Concurrent readers, each on its own CPU.
+    /// Number of concurrent readers, each on its own CPU.
     pub threads: u32,
     /// Duty cycle of the readers, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub duty: f64,
-    /// GB/s of the readers.
+    /// Bandwidth used by the readers, in GB/s.
     pub gb_per_s: Figure,
-    /// ns per load of the chase.
+    /// ns per load in the chase.
     pub latency_ns: Figure,
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arithmetic on estimates.
 //!
-//! An end that is missing is infinite, and stays so: what is known of no bound gives no bound.
+//! A missing end of an interval is infinite and stays so: an unknown bound yields no bound.
 
 use super::{CONFIDENCE, Estimate};
 
 impl Estimate {
-    /// An exact number: both ends equal the value.
+    /// Returns an exact number: both ends equal the value.
     pub fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
     }
 
-    /// A number whose interval may lack one or both ends. A missing end is infinite everywhere: a
-    /// value of unknown spread bounds nothing.
+    /// Returns an estimate whose interval may lack one or both ends. A missing end is always
+    /// treated as infinite: a value of unknown spread bounds nothing.
     pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
         Self {
             value,
@@ -23,7 +23,7 @@ impl Estimate {
         }
     }
 
-    /// The estimate in a unit that is `1 / factor` times as large; `factor` is not negative. Zero
+    /// Converts the estimate to a unit `1 / factor` times as large; `factor` is not negative. Zero
     /// times an unknown is zero.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
@@ -32,7 +32,8 @@ impl Estimate {
         Self { value, low, high, ..self }
     }
 
-    /// The sum of possibly correlated estimates, such as those of one run: the ends are added.
+    /// Returns the sum of possibly correlated estimates, such as those from one run: the ends are
+    /// added.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -44,15 +45,16 @@ impl Estimate {
         }
     }
 
-    /// The difference of possibly correlated estimates: the low end subtracts the high end of
-    /// `other`.
+    /// Returns the difference of possibly correlated estimates: the low end is this low end minus
+    /// the high end of `other`.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let negated = Self { value: -other.value, low: -other.high, high: -other.low, ..other };
         self.plus(negated)
     }
 
-    /// The sum of independent estimates: their errors add in quadrature, each side separately.
+    /// Returns the sum of independent estimates: their errors add in quadrature, each side
+    /// separately.
     #[must_use]
     pub fn plus_independent(self, other: Self) -> Self {
         let value = self.value + other.value;
@@ -61,7 +63,7 @@ impl Estimate {
         Self { low: value - below, high: value + above, ..self.with(value, other) }
     }
 
-    /// The product of independent estimates: relative errors add in quadrature. `other` is
+    /// Returns the product of independent estimates: relative errors add in quadrature. `other` is
     /// positive.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
@@ -77,7 +79,8 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// The ratio of independent nonnegative estimates, in the same way; its low end is at least 0.
+    /// Returns the ratio of independent nonnegative estimates, with relative errors added in
+    /// quadrature; its low end is at least 0.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         let value = self.value / other.value;
@@ -89,7 +92,7 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// The estimate with ends clamped at 0, for nonnegative quantities.
+    /// Clamps both ends at 0, for nonnegative quantities.
     #[must_use]
     pub fn at_least_zero(self) -> Self {
         let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Binomial limits for the accuracy suite: sampling error of a stated share, and the loss that a
-//! number of trials can detect.
+//! Binomial limits for the accuracy suite: the sampling error of a stated share, and the shortfall
+//! that a given number of trials can detect.
 //!
-//! For the accuracy suite. A share seen in `n` trials is a draw from a binomial distribution, so a
-//! check of `seen >= stated` fails half of the time for software that keeps its promise. The limit
-//! is therefore the fewest hits that the stated share gives but for a chance of `miss`.
+//! For the accuracy suite. A share observed in `n` trials is a draw from a binomial distribution,
+//! so a check of `seen >= stated` fails half the time for software that keeps its promise. The
+//! limit is therefore the lowest number of hits that the stated share produces except with
+//! probability `miss`.
 
 use super::binomial_weights;
 
-/// Probability of fewer than `hits` successes in `trials` with probability `share` each.
+/// Returns the probability of fewer than `hits` successes in `trials` with probability `share`
+/// each.
 pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     if hits == 0 || share >= 1.0 {
         return if hits > trials { 1.0 } else { 0.0 };
@@ -20,7 +22,8 @@ pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     weights[..hits as usize].iter().sum::<f64>() / weights.iter().sum::<f64>()
 }
 
-/// The fewest hits in `trials` compatible with `share`: fewer have a probability of at most `miss`.
+/// Returns the smallest number of hits in `trials` compatible with `share`: fewer have a
+/// probability of at most `miss`.
 pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     if share >= 1.0 {
         return trials;
@@ -38,8 +41,8 @@ pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     rare.count() as u64
 }
 
-/// Shortfall of the true coverage below `share` at which fewer than [`least_hits`] are seen with
-/// probability `power`; `None` if no loss is detectable in this few trials.
+/// Returns the shortfall of the true coverage below `share` at which fewer than [`least_hits`] are
+/// seen with probability `power`; `None` if no shortfall is detectable in this few trials.
 pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f64> {
     let limit = least_hits(trials, share, miss);
     let noticed = |loss: f64| chance_below(limit, trials, share - loss) >= power;
@@ -90,7 +93,7 @@ mod tests {
                 assert!(chance_below(limit + 1, trials, share) > miss, "{trials} {share}");
             }
         }
-        // 0.9^20 and 0.9^44: too few trials have no outcome that is rare enough.
+        // 0.9^20 and 0.9^44: with too few trials, no outcome is rare enough.
         assert_eq!((least_hits(20, 0.1, 0.01), least_hits(44, 0.1, 0.01)), (0, 1));
     }
 
@@ -101,8 +104,9 @@ mod tests {
         assert_eq!((chance_below(0, 9, 0.0), chance_below(10, 9, 1.0)), (0.0, 1.0));
     }
 
-    /// By the normal approximation, a loss d of a share p shows with 90 % at a chance of 1 % where
-    /// d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p + d)).
+    /// By the normal approximation, a loss d from a share p is detected with a power of 90 % at a
+    /// false-alarm rate of 1 % where d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p
+    /// + d)).
     #[test]
     fn the_loss_that_is_noticed_shrinks_with_the_root_of_the_trials() {
         for (trials, share) in [(60, 0.855), (300, 0.617), (1300, 0.617)] {

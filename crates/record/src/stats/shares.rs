@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares of samples that were taken one after the other.
+//! Shares estimated from consecutive samples.
 
 use super::{Estimate, NORMAL_QUANTILE, block_bootstrap_ratio};
 
-/// The share of samples that hit something: `hits` of `samples`, window by window, and a 95 %
-/// interval for the share of the time behind them.
+/// Returns the share of samples that were hits: `hits` of `samples`, window by window, and a 95 %
+/// interval for the underlying share of time.
 ///
-/// Samples of a program resemble their neighbours, which [`block_bootstrap_ratio`] takes into
-/// account; but it knows nothing of hits that were not seen, and too little of a few. Chance alone
-/// spreads a share by as much as Wilson (1927) says, for independent samples. The interval reaches
-/// as far as the wider of the two, to each side.
+/// Consecutive samples of a program are correlated, which [`block_bootstrap_ratio`] takes into
+/// account; but the bootstrap learns nothing from hits that were never seen, and too little from a
+/// few. For independent samples, the sampling error alone is that of Wilson (1927). The interval
+/// extends as far as the wider of the two, on each side.
 ///
-/// Without samples the value is not a number, and the interval is 0 to 1; so it is with fewer than
-/// 4 blocks of windows.
+/// Without samples the value is NaN, and the interval is 0 to 1; the interval is also 0 to 1 with
+/// fewer than 4 blocks of windows.
 pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
     let all: f64 = samples.iter().sum();
     let bootstrap = block_bootstrap_ratio(hits, samples, super::CONFIDENCE, seed);
@@ -25,7 +25,7 @@ pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
     }
 }
 
-/// The score interval of a share among `n` independent samples.
+/// Returns the Wilson score interval for a share of `n` independent samples.
 fn wilson(share: f64, n: f64) -> (f64, f64) {
     let square = NORMAL_QUANTILE * NORMAL_QUANTILE;
     let middle = share + square / (2.0 * n);
@@ -40,8 +40,8 @@ mod tests {
     use crate::random::Random;
     use crate::stats::coverage::least_hits;
 
-    /// Windows of a program that spends `share` of its time in a function, in phases of `length`
-    /// samples on average, 50 samples a window.
+    /// Simulates windows of a program that spends `share` of its time in a function, in phases of
+    /// `length` samples on average, with 50 samples per window.
     fn run(share: f64, length: f64, windows: usize, random: &mut Random) -> [Vec<f64>; 2] {
         let mut uniform = || random.below(1 << 30) as f64 / f64::from(1 << 30);
         let mut is_in = uniform() < share;
@@ -57,7 +57,7 @@ mod tests {
         [(0..windows).map(window).collect(), vec![50.0; windows]]
     }
 
-    /// The share of intervals that hold the truth, out of 300.
+    /// Returns how many of 300 intervals contain the truth.
     fn covered(share: f64, length: f64) -> u64 {
         let mut random = Random::new(7);
         let holds = |seed: &u64| {
@@ -72,7 +72,7 @@ mod tests {
     fn intervals_hold_the_share_of_programs_with_and_without_phases() {
         for (share, length) in [(0.5, 1.0), (0.02, 1.0), (0.5, 25.0), (0.17, 25.0), (0.3, 200.0)] {
             let covered = covered(share, length);
-            // Long phases leave few blocks: 90 % there, as the bootstrap says of itself.
+            // Long phases leave few blocks: 90 % coverage there, as documented for the bootstrap.
             let stated = if length > 100.0 { 0.88 } else { 0.95 };
             assert!(covered >= least_hits(300, stated, 0.01), "{share} {length}: {covered} of 300");
         }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates against slow references, and interval coverage in simulations with known truth.
+//! Estimates checked against slow references, and interval coverage in simulations with a known
+//! truth.
 
 use super::*;
 use proptest::prelude::*;
 
 const EXPERIMENTS: u64 = 400;
 
-/// Random source of the simulations.
+/// Random source for the simulations.
 struct Draw(Random);
 
 impl Draw {
@@ -19,7 +20,7 @@ impl Draw {
         if self.0.uniform() < 0.1 { 20.0 * self.0.normal() } else { self.0.normal() }
     }
 
-    /// Unit variance, neighbours correlated by `phi`, `noise` on top.
+    /// Unit variance, lag-1 correlation `phi`, plus white noise `noise`.
     fn autoregressive(&mut self, n: usize, phi: f64, noise: f64) -> Vec<f64> {
         let mut x = self.0.normal();
         let mut next = || {
@@ -66,7 +67,7 @@ fn ranks_are_those_of_the_binomial_table() {
     assert_eq!(binomial_ranks(4, 0.5, 0.05), (None, None));
     // P(N <= 1) = 9/256 for n = 8, P(N <= 2) = 37/256.
     assert_eq!(binomial_ranks(8, 0.5, 0.05), (Some(1), Some(6)));
-    // 0.99^n drops below 5 % at n = 299.
+    // 0.99^n first drops below 5 % at n = 299.
     assert_eq!(binomial_ranks(298, 0.99, 0.05).1, None);
     assert_eq!(binomial_ranks(299, 0.99, 0.05).1, Some(298));
     assert!(binomial_ranks(1_000_000, 0.999, 0.05).1.is_some_and(|rank| rank > 999_000));
@@ -111,7 +112,7 @@ fn the_seed_alone_decides() {
     assert_ne!(by(1), by(2));
 }
 
-/// Distributions with median 0: well-behaved, skewed with a heavy tail, disturbed.
+/// Distributions with median 0: well-behaved, heavy-tailed and skewed, contaminated.
 const DISTRIBUTIONS: [fn(&mut Draw) -> f64; 3] =
     [Draw::normal, |d| (2.0 * d.normal()).exp() - 1.0, Draw::contaminated];
 
@@ -152,9 +153,9 @@ fn a_paired_ratio_is_covered_though_rounds_differ_widely() {
             width += (estimate.high - estimate.low) / EXPERIMENTS as f64;
             estimate
         });
-        // 15 rounds: the next narrower pair of order statistics would hold 88 %, this one 96.5 %.
+        // 15 rounds: the next narrower pair of order statistics would cover 88 %, this one 96.5 %.
         assert_within(88.0..=98.0, covered);
-        // The rounds vary by a half, the ratio by 3 %.
+        // The rounds vary by half, the ratio by 3 %.
         assert!(width < 0.17, "{width}");
     }
 }
@@ -170,7 +171,7 @@ fn the_block_median_is_covered_under_correlation() {
     }
 }
 
-/// Cost per packet 10 on average, correlated; packets per window vary and do not depend on it.
+/// Mean cost per packet 10, autocorrelated; packets per window vary independently of it.
 fn ratio_experiment(
     d: &mut Draw,
     seed: u64,
@@ -195,7 +196,7 @@ fn the_block_ratio_is_covered_under_correlation() {
     }
 }
 
-/// The coverage documented for [`block_bootstrap_ratio`], minus the sampling error of that many
+/// The coverage documented for [`block_bootstrap_ratio`], minus the sampling error of this many
 /// experiments.
 #[test]
 fn a_short_correlated_series_is_covered_as_documented() {
@@ -209,7 +210,7 @@ fn a_short_correlated_series_is_covered_as_documented() {
     }
 }
 
-/// A mean of window averages equals one of sums.
+/// The mean of window averages equals the mean computed from sums.
 #[test]
 fn any_statistic_of_resampled_windows_is_covered() {
     for (n, phi) in [(40, 0.0), (100, 0.8)] {
@@ -233,7 +234,8 @@ fn any_statistic_of_resampled_windows_is_covered() {
 
 #[test]
 fn blocks_matter() {
-    // Taken as independent, the same correlated series is covered by half of the 90 % intervals.
+    // If samples are assumed independent, only half of the 90 % intervals cover the truth for this
+    // correlated series.
     let one_by_one = coverage(0.0, |d, _| median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9));
     assert_within(30.0..=60.0, one_by_one);
 }

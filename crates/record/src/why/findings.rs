@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 pub struct WhyFinding {
     /// Cause, as a keyword for scripts.
     pub cause: Cause,
-    /// The claim with its figures, in a sentence.
+    /// The claim in a sentence, with its figures.
     pub sentence: String,
     /// Its evidence.
     pub evidence: Vec<Evidence>,
-    /// Predicted gain from removing it.
+    /// Predicted gain from removing the cause.
     pub gain: Gain,
     /// The command or setting that removes the cause; `null` if there is nothing to remove.
     pub fix: Option<String>,
-    /// A workaround and its price; `null` if there is none.
+    /// A workaround and its cost; `null` if there is none.
     pub workaround: Option<String>,
-    /// A measurement and the outcome that would disprove it.
+    /// A measurement, and the result that would disprove the cause.
     pub wrong_if: String,
 }
 
@@ -29,9 +29,9 @@ pub struct WhyFinding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
-    /// Percent more packets, or other units of work, per second. Absent if it cannot be predicted.
+    /// Percent more packets, or other units of work, per second. Absent if not predictable.
     pub percent: Figure,
-    /// The next limit after that, in a few words; `null` if unknown.
+    /// The next limit once the cause is removed, in a few words; `null` if unknown.
     pub then_limited_by: Option<String>,
 }
 
@@ -40,57 +40,57 @@ pub struct Gain {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Other threads run on the CPU that it needs.
+    /// Other threads run on the CPU that the program needs.
     CpuContention,
     /// Short interruptions, thousands per second: timers, real-time threads.
     ShortInterruptions,
-    /// A CPU quota of its control group throttles it.
+    /// A CPU quota on the program's control group throttles it.
     CpuQuota,
-    /// The hypervisor does not schedule its virtual CPU.
+    /// The hypervisor does not schedule the vCPU.
     StolenCpu,
-    /// Interrupts and softirqs for other traffic run on its CPU.
+    /// Interrupts and softirqs for other traffic run on the program's CPU.
     InterruptLoad,
-    /// All packets are received by one CPU while others idle.
+    /// One CPU receives all packets while others are idle.
     OneReceiveCpu,
-    /// The backlog of a CPU overflows.
+    /// A CPU's backlog overflows.
     BacklogOverflow,
-    /// NAPI stops polling with work left.
+    /// NAPI stops polling with work remaining.
     NapiBudget,
     /// A receive ring overflows in bursts although the program has idle time.
     RingOverflow,
     /// A socket's receive buffer overflows.
     SocketBuffer,
-    /// A socket that receives packets is not read.
+    /// The program does not read a socket that receives packets.
     UnreadSocket,
-    /// The queue of connections to be accepted overflows.
+    /// The accept queue of a listening socket overflows.
     AcceptQueue,
     /// The receiver's window limits the sender.
     ReceiveWindow,
     /// The receiver reads more slowly than the sender sends.
     SlowReceiver,
-    /// The sender's own send buffer limits it.
+    /// The sender is limited by its own send buffer.
     SendBuffer,
-    /// Segments are lost on the way, and TCP slows down for each loss.
+    /// Segments are lost in the network, and TCP slows down on each loss.
     TcpLoss,
-    /// Small writes wait for the peer's delayed acknowledgements (Nagle's algorithm).
+    /// Small writes wait for the peer's delayed ACKs (Nagle's algorithm).
     NagleDelay,
     /// A queueing discipline, or the program's own pacing, limits the rate.
     RateLimiter,
-    /// It waits for a peer with a fixed number of requests in flight.
+    /// The program waits for a peer with a fixed number of requests in flight.
     WaitingForPeer,
-    /// It waits for a disk or the file system.
+    /// The program waits for a disk or the file system.
     WaitingForStorage,
-    /// It sleeps on a timer while requests wait.
+    /// The program sleeps on a timer while requests wait.
     TimerSleep,
-    /// System calls per packet.
+    /// System call overhead per packet.
     SystemCalls,
     /// Checksums are computed in software.
     SoftwareChecksum,
-    /// Segments are cut one by one: segmentation offload is off.
+    /// Segments are cut one at a time in software: segmentation offload is off.
     NoSegmentation,
-    /// Copying takes the time.
+    /// Copying dominates the time.
     Copying,
-    /// Page faults take the time.
+    /// Page faults dominate the time.
     PageFaults,
     /// The working set exceeds the cache.
     CacheMisses,
@@ -100,11 +100,11 @@ pub enum Cause {
     UserLock,
     /// Threads write to the same cache line.
     FalseSharing,
-    /// One thread does all the work while CPUs idle.
+    /// One thread does all the work while CPUs are idle.
     SingleThread,
-    /// Cryptography without hardware instructions.
+    /// Cryptography runs without hardware instructions.
     SoftwareCrypto,
-    /// A long list of firewall rules.
+    /// A long list of firewall rules is traversed.
     FirewallRules,
     /// Setting up connections.
     ConnectionSetup,
@@ -121,7 +121,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them, in the order of the published list.
+    /// All causes, in the order of the published list.
     pub const ALL: [Self; 39] = [
         Self::CpuContention,
         Self::ShortInterruptions,
@@ -164,7 +164,7 @@ impl Cause {
         Self::CannotTell,
     ];
 
-    /// Its keyword in JSON and in `finding` of the summary.
+    /// Returns the keyword used in JSON and in `finding` of the summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuContention => "cpu_contention",
@@ -209,8 +209,8 @@ impl Cause {
         }
     }
 
-    /// Whether it names something that can be removed: all causes except the four that state that
-    /// there is nothing to remove, or that the cause is unknown.
+    /// Returns whether the cause can be removed: true for all except the four that state that there
+    /// is nothing to remove, or that the cause is unknown.
     pub fn is_removable(self) -> bool {
         !matches!(
             self,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packet ledger: every packet accounted for from layer to layer, each loss with its place and
-//! counter, and the packets missing from all counters.
+//! The packet ledger: accounts for every packet from layer to layer, each loss with its location
+//! and counter, and the packets that no counter shows.
 //!
 //! A pure function of the observation. Two layers are compared only where they count the same unit:
-//! a packet of the stack may stand for many on the wire (GRO, GSO). A layer without a counter is
+//! one packet in the stack may represent many on the wire (GRO, GSO). A layer without a counter is
 //! `None`, never 0.
 
 mod layers;
@@ -11,15 +11,15 @@ mod layers;
 use super::{InterfaceCounts, Observation, ProgramCounts, SocketKind};
 use serde::Serialize;
 
-/// Layers that count packets, in the order of the packet's path.
+/// Layers that count packets, in the order in which packets traverse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Received by an interface.
     InterfaceRx,
-    /// The driver's own counters, XDP included.
+    /// The driver's own counters, including XDP.
     Driver,
-    /// The backlog of a CPU.
+    /// A CPU's backlog.
     Backlog,
     /// IP, UDP and TCP.
     Protocol,
@@ -36,7 +36,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Its keyword in JSON.
+    /// Returns the keyword used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterfaceRx => "interface_rx",
@@ -52,19 +52,19 @@ impl Layer {
     }
 }
 
-/// Owner of lost packets.
+/// Owner of the lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
     /// The watched program.
     Program,
-    /// Any program that uses the interface, CPU or queue, possibly this one.
+    /// Any program that uses the interface, CPU or queue, possibly the observed one.
     Shared,
-    /// No program: for example, packets to a closed port.
+    /// No program, as for packets to a closed port.
     Nobody,
 }
 
-/// A loss of packets at a layer.
+/// Packets lost at a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
     /// Number of packets.
@@ -77,32 +77,32 @@ pub struct Loss {
     pub whose: Whose,
 }
 
-/// Counts of a layer.
+/// Counts at one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
     /// Layer of the network stack.
     pub layer: Layer,
-    /// The object: `eth0`, `udp 0.0.0.0:53`.
+    /// The object counted: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,
-    /// Packets passed on, excluding those lost there; `None` without a counter.
+    /// Packets passed on, excluding those lost at this layer; `None` without a counter.
     pub packets: Option<u64>,
-    /// The counter of `packets`, or why there is none.
+    /// The counter behind `packets`, or why there is none.
     pub counter: String,
     /// Losses at this layer.
     pub losses: Vec<Loss>,
-    /// Packets from the previous layer that are neither counted here nor lost at any counter;
-    /// `None` if the two count different units.
+    /// Packets from the previous layer that are neither counted at this layer nor in any loss
+    /// counter; `None` if the two layers count different units.
     pub unaccounted: Option<u64>,
 }
 
-/// The ledger of one window.
+/// The ledger for one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketLedger {
-    /// Layers with counts, and those whose counts could not be read.
+    /// Layers with counts, and layers whose counts could not be read.
     pub rows: Vec<LedgerRow>,
 }
 
-/// A loss with the layer at which it happened.
+/// A loss, with the layer where it occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
     /// The layer's row.
@@ -117,25 +117,25 @@ pub struct Place<'a> {
     pub whose: Whose,
 }
 
-/// Reason for packets missing from a ring that only its owner can read.
+/// Reason given for packets missing from a ring that only its owner can read.
 const IN_RING: &str = "receive ring full";
 
 impl PacketLedger {
-    /// All losses, largest first; unaccounted packets are one of them.
+    /// Returns all losses, largest first, including unaccounted packets.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut places: Vec<Place<'_>> = self.rows.iter().flat_map(of_row).collect();
         places.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(b.counter)));
         places
     }
 
-    /// Packets lost on the way to and from the program, and those lost where its packets cannot be
-    /// distinguished from others'; `None` if no lossy layer was read.
+    /// Returns the packets lost on the way to and from the program, including those lost where its
+    /// packets cannot be distinguished from others'; `None` if no lossy layer was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())
     }
 
-    /// The largest loss that may include the program's packets.
+    /// Returns the largest loss that may include packets of the program.
     pub fn largest(&self) -> Option<Place<'_>> {
         self.lost_places().max_by_key(|place| place.packets)
     }
@@ -158,12 +158,12 @@ fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
         row,
         packets,
         reason: IN_RING,
-        counter: "by difference: no external counter",
+        counter: "computed by difference: no external counter",
         whose: Whose::Program,
     }))
 }
 
-/// Computes the ledger of a window.
+/// Computes the ledger for a window.
 pub fn ledger(observation: &Observation) -> PacketLedger {
     let mut rows = Vec::new();
     rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_rx));
@@ -183,8 +183,8 @@ fn is_used(interface: &InterfaceCounts) -> bool {
         || interface.rx_dropped + interface.tx_dropped + interface.rx_missed > 0
 }
 
-/// The interface whose packets bypass the stack through packet or XDP sockets; `None` without such
-/// a socket, or with those of several interfaces.
+/// Returns the interface whose packets bypass the stack through packet or XDP sockets; `None` if
+/// there is no such socket, or if such sockets span several interfaces.
 pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
     let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
@@ -197,10 +197,10 @@ pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     }
 }
 
-/// Whether interface and program count the same unit: GRO is off, or both have the same mean packet
-/// size.
+/// Returns whether interface and program count the same unit: GRO is off, or both have the same
+/// mean packet size.
 pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCounts) -> bool {
-    /// Bytes by which counters of one frame differ: Ethernet header and FCS.
+    /// Bytes by which counters for the same frame differ: Ethernet header and FCS.
     const FRAMING_BYTES: f64 = 18.0;
     if interface.features.get("rx-gro") == Some(&false) {
         return true;

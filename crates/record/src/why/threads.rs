@@ -4,7 +4,7 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A thread over the window.
+/// A thread during the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadActivity {
@@ -12,29 +12,30 @@ pub struct ThreadActivity {
     pub pid: u32,
     /// Its thread ID.
     pub tid: u32,
-    /// Its name, at most 15 bytes.
+    /// Thread name, at most 15 bytes.
     pub name: String,
-    /// The CPUs it was seen on, the most frequent first.
+    /// The CPUs the thread was seen on, most frequent first.
     pub ran_on: Vec<u32>,
-    /// The CPUs in its affinity mask.
+    /// The CPUs in the thread's affinity mask.
     pub allowed: Vec<u32>,
-    /// Seconds of the window in which it existed.
+    /// Seconds of the window during which the thread existed.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Its time budget: shares of `elapsed_s` that sum to 1, `unaccounted` being the rest. States
-    /// that could not be distinguished are one entry (see [`ThreadState::User`]).
+    /// Time budget of the thread: shares of `elapsed_s` that sum to 1, with `unaccounted` as the
+    /// remainder. States that could not be distinguished share one entry (see
+    /// [`ThreadState::User`]).
     pub time: Vec<ThreadTime>,
-    /// What it slept on, longest first; shares of `elapsed_s`.
+    /// What the thread slept on, longest first; shares of `elapsed_s`.
     pub asleep_on: Vec<SleepTime>,
-    /// Threads that ran on its CPU while it waited for one, longest first; empty if the scheduler's
-    /// tracepoints are not readable.
+    /// Threads that ran on this thread's CPU while it waited for one, longest first; empty if the
+    /// scheduler tracepoints are unreadable.
     pub ran_instead: Vec<RanInstead>,
-    /// Waits for a CPU by length: entry `k` counts waits of 2^k to 2^(k+1) microseconds, the first
-    /// also shorter ones. Empty if the scheduler's tracepoints are not readable.
+    /// Histogram of waits for a CPU: entry `k` counts waits of 2^k to 2^(k+1) microseconds, and the
+    /// first also shorter ones. Empty if the scheduler tracepoints are unreadable.
     pub waits_us_log2: Vec<u64>,
-    /// Voluntary context switches: it slept.
+    /// Voluntary context switches: the thread slept.
     pub voluntary_switches: u64,
-    /// Involuntary context switches: it was preempted.
+    /// Involuntary context switches: the thread was preempted.
     pub involuntary_switches: u64,
     /// Page faults without I/O.
     pub minor_faults: u64,
@@ -42,47 +43,48 @@ pub struct ThreadActivity {
     pub major_faults: u64,
     /// System calls; `null` if counting is not permitted.
     pub system_calls: Option<u64>,
-    /// The functions it was sampled in, the most frequent first, at most 32.
+    /// The functions the thread was sampled in, most frequent first, at most 32.
     pub functions: Vec<FunctionTime>,
     /// Samples behind `functions`.
     pub samples: u64,
-    /// Share of its CPU time spent on packets, excluding polling, 0 to 1; absent if undetermined,
-    /// or if it does not poll.
+    /// Share of the thread's CPU time spent on packets, excluding polling, 0 to 1; absent if
+    /// undetermined, or if the thread does not poll.
     pub busy: Figure,
-    /// CPU time per packet, excluding polling, nanoseconds.
+    /// CPU time per packet in nanoseconds, excluding polling.
     pub cost_ns: Figure,
-    /// read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound of its system
-    /// calls. `null` if unreadable.
+    /// read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound on the thread's
+    /// system calls. `null` if unreadable.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Share of its time spent waiting for kernel locks, spinning or asleep, in its own calls or in
-    /// interrupts; `null` if tracing is not permitted.
+    /// Share of the thread's time spent waiting for kernel locks, spinning or asleep, in its own
+    /// calls or in interrupts; `null` if tracing is not permitted.
     #[serde(default)]
     pub lock_wait: Option<f64>,
-    /// Memory use, from the operands of sampled instructions; `null` with too few such samples.
+    /// Memory use, derived from the operands of sampled instructions; `null` if there are too few
+    /// such samples.
     #[serde(default)]
     pub memory: Option<MemoryUse>,
-    /// Share of its samples at instructions made for ciphers and hashes (AES, SHA, carry-less
-    /// multiplication), 0 to 1; `null` where instructions are not decoded.
+    /// Share of the thread's samples at instructions meant for ciphers and hashes (AES, SHA,
+    /// carry-less multiplication), 0 to 1; `null` if instructions are not decoded.
     #[serde(default)]
     pub cipher_instructions: Option<f64>,
 }
 
-/// Memory use of a thread's own code, without its stack.
+/// Memory use of a thread's own code, excluding its stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
-    /// Accesses of sampled instructions.
+    /// Memory accesses by sampled instructions.
     pub samples: u64,
-    /// Accesses per sample of the thread, 0 to 1.
+    /// Memory accesses per sample of the thread, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Number of distinct 64-byte cache lines accessed.
     pub lines: u64,
-    /// Share of the accesses to lines seen only once.
+    /// Share of the accesses that go to lines seen only once.
     #[serde(serialize_with = "crate::finite")]
     pub once_share: f64,
-    /// Working set in pages of 4 KiB, estimated from the pages seen once and twice.
+    /// Working set in 4 KiB pages, estimated from the pages seen once and twice.
     pub working_set_bytes: Figure,
 }
 
@@ -90,59 +92,58 @@ pub struct MemoryUse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedLine {
-    /// Its address, or its offset in shared memory.
+    /// Address of the line, or its offset in shared memory.
     pub address: String,
-    /// Whether a thread uses bytes that another one writes (true sharing), rather than adjacent
-    /// bytes.
+    /// Whether a thread uses bytes that another writes (true sharing), rather than adjacent bytes.
     pub has_common_bytes: bool,
-    /// The threads that use it.
+    /// The threads that use the line.
     pub threads: Vec<LineUse>,
 }
 
-/// A thread's use of a line.
+/// One thread's use of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineUse {
     /// The thread.
     pub tid: u32,
-    /// Share of its samples at instructions that access the line, 0 to 1.
+    /// Share of the thread's samples at instructions that access the line, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether it writes to the line.
+    /// Whether the thread writes to the line.
     pub is_written: bool,
-    /// First byte of the line that it uses, 0 to 63.
+    /// First byte of the line that the thread uses, 0 to 63.
     pub first_byte: u8,
-    /// Last byte of the line that it uses.
+    /// Last byte of the line that the thread uses.
     pub last_byte: u8,
-    /// The function with most of these samples.
+    /// The function with most of those samples.
     pub function: String,
 }
 
-/// Activity of a thread.
+/// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
-    /// On a CPU in its own code, work and polling not separated.
+    /// On a CPU in its own code, with work and polling not distinguished.
     User,
     /// On a CPU in its own code, working on packets.
     Work,
-    /// On a CPU in its own code, polling without packets.
+    /// On a CPU in its own code, polling empty inputs.
     Polling,
     /// On a CPU in the kernel, on its own behalf: system calls, page faults.
     Kernel,
-    /// On a CPU according to the scheduler, while interrupts and softirqs ran, for its own and
+    /// On a CPU according to the scheduler, but running interrupts and softirqs, for its own and
     /// other packets.
     Interrupts,
     /// Runnable, waiting for a CPU.
     Waiting,
     /// Runnable, but throttled by a CPU quota.
     Throttled,
-    /// On a virtual CPU that the hypervisor did not schedule.
+    /// On a vCPU that the hypervisor did not schedule.
     Stolen,
     /// Asleep: blocked in a system call, or stopped.
     Asleep,
-    /// Remaining time. Negative if the others add up to more than the window.
+    /// Remaining time. Negative if the other states add up to more than the window.
     Unaccounted,
 }
 
@@ -152,87 +153,87 @@ pub enum ThreadState {
 pub struct ThreadTime {
     /// Thread state.
     pub state: ThreadState,
-    /// Share of the time in which the thread existed, 0 to 1.
+    /// Share of the time during which the thread existed, 0 to 1.
     pub share: Figure,
 }
 
-/// Time asleep on one object.
+/// Time asleep on a single object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
-    /// The system call: `epoll_wait`, `futex`, `recvmsg`; the kernel function if the call is
+    /// The system call: `epoll_wait`, `futex`, `recvmsg`; or the kernel function if the call is
     /// unknown: `do_nanosleep`.
     pub on: String,
-    /// Share of the time in which the thread existed, 0 to 1.
+    /// Share of the time during which the thread existed, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Object of the call, if readable: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
     pub object: Option<String>,
 }
 
-/// A thread that ran on a CPU while a watched thread waited for that CPU.
+/// A thread that ran on a CPU while an observed thread waited for that CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RanInstead {
-    /// Its name, at most 15 bytes.
+    /// Thread name, at most 15 bytes.
     pub name: String,
-    /// Its ID; `null` if several threads of this name are summed.
+    /// Thread ID; `null` if several threads of this name are summed.
     pub tid: Option<u32>,
-    /// Its process; `null` where it ended before that was read.
+    /// Process ID; `null` if the thread ended before that was read.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// Seconds that it ran while the watched thread waited.
+    /// Seconds the thread ran while the observed thread waited.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
-    /// Number of times that it ran.
+    /// Number of times the thread ran.
     pub times: u64,
-    /// Longest continuous time, seconds.
+    /// Longest continuous run, seconds.
     #[serde(serialize_with = "crate::finite")]
     pub longest_s: f64,
 }
 
-/// A function that a thread was sampled in.
+/// A function in which a thread was sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionTime {
-    /// Its name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
+    /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// Its file; `kernel` for the kernel.
+    /// File containing the function; `kernel` for the kernel.
     pub file: String,
     /// Share of the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether its share falls as packets rise: it belongs to the poll loop. `null` if
-    /// undetermined.
+    /// Whether the function's share falls as the packet rate rises, which means that it belongs to
+    /// the poll loop. `null` if undetermined.
     pub is_polling: Option<bool>,
 }
 
-/// A CPU quota of a control group, and its throttling.
+/// The CPU quota of a control group, and its throttling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
     /// The control group's directory: `/sys/fs/cgroup/a`.
     pub group: String,
-    /// The watched processes under this quota.
+    /// The observed processes under this quota.
     pub pids: Vec<u32>,
-    /// CPUs that the group may use: quota over period.
+    /// CPUs that the group may use: quota divided by period.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
-    /// Periods in the window.
+    /// Number of quota periods in the window.
     pub periods: u64,
-    /// Periods in which it was throttled.
+    /// Periods in which the group was throttled.
     pub throttled_periods: u64,
-    /// Throttled time in seconds: summed over CPUs on kernels that count it so, hence possibly more
-    /// than the window.
+    /// Throttled time in seconds: summed over CPUs on kernels that count it that way, so it may
+    /// exceed the window.
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
-    /// The command that removes it. `null` in records that lack it.
+    /// The command that removes the quota. `null` in records that lack it.
     #[serde(default)]
     pub removal: Option<String>,
 }
 
 impl ThreadState {
-    /// All states, in the order of a time budget.
+    /// All states, in time budget order.
     pub const ALL: [Self; 10] = [
         Self::User,
         Self::Work,
@@ -246,7 +247,7 @@ impl ThreadState {
         Self::Unaccounted,
     ];
 
-    /// Its keyword in JSON.
+    /// Returns the keyword used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -262,26 +263,27 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread is on a CPU in this state, according to the scheduler.
+    /// Returns whether the thread is on a CPU in this state, according to the scheduler.
     pub fn is_on_cpu(self) -> bool {
         matches!(self, Self::User | Self::Work | Self::Polling | Self::Kernel | Self::Interrupts)
     }
 }
 
 impl ThreadActivity {
-    /// Share of its time in this state; `None` if it was not separated from others, or is
-    /// unreadable.
+    /// Returns the share of the thread's time in this state; `None` if it was not separated from
+    /// others, or is unreadable.
     pub fn share(&self, state: ThreadState) -> Option<&Figure> {
         self.time.iter().find(|time| time.state == state).map(|time| &time.share)
     }
 
-    /// Share of its time in the states selected by `of`, 0 to 1; without unknown ones.
+    /// Returns the share of the thread's time in the states selected by `of`, 0 to 1, excluding
+    /// unknown shares.
     pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
         let of_state = self.time.iter().filter(|time| of(time.state));
         of_state.filter_map(|time| time.share.as_number()).sum()
     }
 
-    /// Demand for CPU time: running, waiting for a CPU, throttled, or stolen.
+    /// Returns the demand for CPU time: running, waiting for a CPU, throttled, or stolen.
     pub fn demand(&self) -> f64 {
         self.share_of(|state| {
             state.is_on_cpu()

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Outcome of a run's packets.
+//! What happens to a run's packets.
 
 use crate::example::run_report;
 use linerate_record::run::{DeadEnd, RunReport, Tally};
 use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
-/// `parse` and `verify` of two replicas; `verify` drops packets as the replica is configured.
+/// Builds a run with two replicas of `parse` and `verify`; `verify` drops packets as configured for
+/// each replica.
 fn run(drops: [&[(&str, u64)]; 2]) -> RunReport {
     let mut report = run_report();
     let worker = report.workers.remove(0);
@@ -30,7 +31,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     let expected = DeadEnd { stage: "verify".to_owned(), packets: 2000, causes };
     assert_eq!(ended(&dead), Some(expected));
 
-    // One replica passes something on, or holds something that may still be.
+    // One replica passes a packet on, or holds one that it may still pass on.
     let mut alive = dead.clone();
     alive.workers[1].stages[1].ledger.output.packets = 1;
     assert_eq!(ended(&alive), None);
@@ -53,7 +54,8 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     assert_eq!(ended(&idle), None, "no packet was offered");
 }
 
-/// Warnings for `verify` on two replicas, each with its packets and its reason for idling.
+/// Returns the warnings for `verify` on two replicas, each given its packets and its reason for
+/// idling.
 fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
     let mut report = run([&[], &[]]);
     for (worker, (packets, idle)) in report.workers.iter_mut().zip(replicas) {
@@ -78,6 +80,6 @@ fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
     assert_eq!(
         expected[0].to_string(),
         "`verify` had nothing to do for 1200 packets (`l4` = false): its cost is not \
-         representative; fit its parameters to the packets, or replay packets it is meant for"
+         representative; match its parameters to the packets, or replay packets it is meant for"
     );
 }

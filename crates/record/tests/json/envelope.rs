@@ -6,7 +6,7 @@ use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier, fixtures};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The run record with one change, as text.
+/// Returns the run record with one change, as text.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
     let mut value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     change(&mut value);
@@ -26,7 +26,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// Stored records are of this version and round-trip with every digit.
+/// Stored records have this version and round-trip with every digit.
 #[test]
 fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
@@ -116,7 +116,7 @@ fn what_is_not_a_record_is_refused() {
         Err(ReadError::NotARecord { found }) => found,
         other => panic!("{json}: {other:?}"),
     };
-    assert_eq!(found("[1]"), "it is not an object");
+    assert_eq!(found("[1]"), "not a JSON object");
     assert_eq!(found("{}"), "`schema` is missing");
     assert_eq!(found(r#"{"schema": "criterion"}"#), "`schema` is `criterion`");
     assert_eq!(found(&changed(|v| v["version"] = json!("latest"))), "`version` is `latest`");
@@ -162,7 +162,7 @@ fn a_missing_field_is_named_with_its_place() {
         (field.as_str(), message.as_str()),
         ("workers[0].stages[1]", "missing field `packets`")
     );
-    // The position is that of the brace that closes the stage.
+    // The position is that of the closing brace of the stage.
     assert_eq!(json.lines().nth(line - 1).unwrap()[..column].trim(), "}");
 }
 
@@ -178,7 +178,7 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// Derived values are not trusted: a record in which they differ was edited.
+/// Derived values are not trusted: a record in which they differ has been edited.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {
@@ -211,7 +211,7 @@ fn every_example_says_what_follows() {
     }
 }
 
-/// An earlier linerate derived other figures: they are not compared with current ones.
+/// An earlier linerate derived different figures, which are not compared with current ones.
 #[test]
 fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let earlier = |change: fn(&mut Value)| {
@@ -258,7 +258,7 @@ fn figures_without_a_number_say_why() {
     assert!(figure.reason.is_some());
 }
 
-/// Descends into a JSON value by indices taken modulo the number of children.
+/// Descends into a JSON value along indices taken modulo the number of children.
 fn descend<'a>(mut value: &'a mut Value, path: &[usize]) -> &'a mut Value {
     for &step in path {
         let value_len = match value {
@@ -290,7 +290,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any `json` is read or rejected with a message; whatever is read can be written again.
+/// Any `json` is either read or rejected with a message; whatever is read can be written again.
 fn is_answered(json: &str) {
     match Record::from_json(json) {
         Ok(record) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hand-written records with values of every kind.
+//! Hand-written records with values of every variant.
 
 use crate::{counting, foreign, memory, plan};
 use linerate_record::kernels::{
@@ -211,7 +211,7 @@ pub(crate) fn record(body: Body) -> Record {
     }
 }
 
-/// One of every kind.
+/// Returns one record of every kind.
 pub(crate) fn all() -> [Record; 10] {
     let (stat, doctor, regions) = (counting::stat(), counting::doctor(), counting::regions());
     let (workers, answers) = (foreign::strands(), foreign::answers());

@@ -16,7 +16,7 @@ fn model(unit: &str, value: f64) -> Figure {
     Figure::number(unit, estimate, Tier::Model, "a formula")
 }
 
-/// A plan of a path with one recommendation.
+/// Builds a plan for a path with one recommendation.
 pub(crate) fn plan() -> Record {
     let absent = Figure::absent("cycles/instruction", Tier::Model, "a formula", "times only");
     record(Body::Plan(Box::new(PlanReport {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of 1.3 as linerate 0.1.0 wrote them (for `kernels`, the first rows), read by this
+//! Version 1.3 records as written by linerate 0.1.0 (for `kernels`, the first rows), read by this
 //! version.
 
 use linerate_record::warning::Warning;
@@ -24,7 +24,7 @@ fn stored(kind: &str) -> &'static str {
     STORED.iter().find(|(of, _)| *of == kind).unwrap().1
 }
 
-/// A value with its names removed.
+/// Collects the values of a record without their names.
 fn leaves(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => object.values().for_each(|value| leaves(value, found)),
@@ -68,7 +68,7 @@ fn keeps_every_value() {
         let written = Record::from_json(json).unwrap().to_json_pretty().unwrap();
         let [mut before, mut now] = [json, &written].map(|text| {
             let mut value: Value = serde_json::from_str(text).unwrap();
-            // Made of figures and warnings, which have a test of their own.
+            // Built from figures and warnings, which have their own test.
             value["provenance"].as_object_mut().unwrap().remove("others");
             let object = value.as_object_mut().unwrap();
             let made: &[&str] = match kind {
@@ -110,7 +110,8 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// Values that 1.x stored outside the body are now in it, so that derived values stay the same.
+/// Values that 1.x stored outside the body are now in the body, so that derived values stay the
+/// same.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [
@@ -134,7 +135,7 @@ fn takes_what_only_figures_and_warnings_stated() {
     }
 }
 
-/// Remarks of the simulator cannot be derived from the counts.
+/// Remarks of the simulator, which cannot be derived from the counts, are kept.
 #[test]
 fn keeps_remarks_of_the_simulator() {
     let mut value: Value = serde_json::from_str(stored("stat")).unwrap();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Validates a value against a JSON schema. Shared with the tests of packet paths and of programs
+//! Validates a value against a JSON schema. Shared by the tests of packet paths and of programs
 //! that write records.
 
 use serde_json::{Map, Value, json};
 
-/// Validates values against the subset of JSON Schema that our schemas use. It panics at an unknown
+/// Validates values against the subset of JSON Schema that our schemas use. Panics on an unknown
 /// keyword, so that none goes unchecked. A full JSON Schema crate has 70 dependencies.
 pub(crate) struct Validator {
     root: Value,
@@ -17,7 +17,7 @@ impl Validator {
         Self { root: serde_json::from_str(schema).unwrap() }
     }
 
-    /// Validates a value; an error has the place and the violated keyword.
+    /// Validates a value; an error holds the location and the violated keyword.
     pub(crate) fn verdict(&self, value: &Value) -> Verdict {
         self.check(value, &self.root, "")
     }
@@ -110,7 +110,7 @@ impl Validator {
     }
 }
 
-/// The patterns that our schemas use.
+/// Matches the patterns that our schemas use.
 fn matches(text: &str, pattern: &str) -> bool {
     match pattern {
         r"^2\.[0-9]+$" => text.strip_prefix("2.").is_some_and(|m| m.parse::<u32>().is_ok()),

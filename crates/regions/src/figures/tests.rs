@@ -19,7 +19,7 @@ fn amount(ticks: f64, count: f64) -> Amount {
     Amount { ticks: exactly(ticks), counts }
 }
 
-/// 30 ticks and 10 counts inside, 100 and 25 in total.
+/// 30 ticks and 10 counts inside; 100 and 25 for the whole pair.
 fn cost() -> Cost {
     Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
 }
@@ -56,7 +56,7 @@ fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) ->
     report(&[Arc::new(log)], &[stay], 2.0, &names, &asked, events)
 }
 
-/// A visit of a synthetic program: its own ticks and counts, and the visits inside it.
+/// A visit in a synthetic program: its own ticks and counts, and the visits inside it.
 #[derive(Clone, Debug)]
 struct Visit {
     region: u32,
@@ -78,8 +78,8 @@ fn visits() -> impl Strategy<Value = Visit> {
     })
 }
 
-/// True ticks, true own ticks and true counts by path; visits noted in the log as a program
-/// would show them, own cost included. Gives what the region around sees.
+/// Adds up true ticks, true own ticks and true counts by path, and adds visits to the log as a
+/// program would show them, including their overhead. Returns what the enclosing region sees.
 fn play(
     visit: &Visit,
     outer: (&str, usize),
@@ -104,7 +104,7 @@ fn play(
     [shown[0] + 70, shown[1] + 15]
 }
 
-/// The true ticks and counts of a visit and everything nested in it.
+/// Returns the true ticks and counts of a visit and everything nested in it.
 fn subtree(visit: &Visit) -> [u64; 2] {
     let inner = visit.inner.iter().map(subtree);
     inner.fold([visit.ticks, visit.counts], |sum, next| [sum[0] + next[0], sum[1] + next[1]])
@@ -117,7 +117,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// However regions are nested: without the overhead, the truth remains.
+    /// However regions are nested, the true values remain once the overhead is subtracted.
     #[test]
     fn the_cost_is_subtracted_exactly(program in prop::collection::vec(visits(), 1..4)) {
         let log = log(&[Ok(Tier::Hw)]);
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// One region, with this number of visits and ticks.
+/// Reports one region with this number of visits and ticks.
 fn one(visits: u64, ticks: u64) -> RegionReport {
     let log = log(&[]);
     let (place, node) = log.add(Region(0), Some(0)).unwrap();
@@ -176,7 +176,7 @@ fn an_uncertain_cost_makes_an_interval() {
     let spread = Estimate { low: 20.0, high: 45.0, ..exactly(30.0) };
     let ticks = figure("ticks", corrected(9000, 4, 2, spread, exactly(100.0)), 4, Tier::Sw);
     assert_eq!(ticks.as_number(), Some(8680.0));
-    // Four times 180 and 200; nothing.
+    // Four times the cost of 180 and 200; and zero cost.
     assert_eq!((ticks.low, ticks.high), (Some(7480.0), Some(9000.0)));
     let ticks = figure("ticks", corrected(9, 4, 2, exactly(0.0), exactly(0.0)), 4, Tier::Sw);
     assert_eq!((ticks.low, ticks.high), (None, None));
@@ -200,8 +200,8 @@ fn a_verdict_has_the_share_and_cycles_per_instruction() {
     assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
 }
 
-/// An outer region with one visit; in it, some nested regions with real work and many that are
-/// empty.
+/// An outer region with one visit, containing some nested regions with real work and many empty
+/// ones.
 #[test]
 fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     let verdicts = |empty: u64| {
@@ -230,7 +230,7 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     assert_eq!(many[1].verdict, "200000 ticks a visit; no share of a, which has no verdict");
 }
 
-/// CPU time of 2 and 4 µs, 4000 and 8000 ticks, whatever the wall time.
+/// CPU times of 2 and 4 µs, 4000 and 8000 ticks, regardless of wall time.
 #[test]
 fn processor_time_is_used_where_the_thread_was_away() {
     let verdicts = |inner: u64, outer: u64| {
@@ -259,14 +259,14 @@ fn processor_time_is_used_where_the_thread_was_away() {
 fn being_away_does_not_make_a_region_large_enough() {
     let log = log(&[Ok(Tier::Sw)]);
     let (_, node) = log.add(Region(0), Some(0)).unwrap();
-    // 10 ns more than the calibration counts inside, and a long time away.
+    // 10 ns longer than the calibrated inside cost, and a long time off-CPU.
     node.add_visit(100_030, [20].into_iter());
     let verdict = &regions(log, &[event("task_clock_ns")]).regions[0].verdict;
     assert!(verdict.starts_with("cannot tell: a visit takes 20 ticks"));
     assert!(verdict.contains("off-CPU for 100 % of its ticks"), "{verdict}");
 }
 
-/// One visit of 10,000 ticks in a thread with totals only.
+/// One visit of 10,000 ticks in a thread that has only totals.
 #[test]
 fn no_verdict_for_a_thread_that_may_have_been_off_cpu() {
     let verdict = |stay: Stay| {
@@ -324,7 +324,8 @@ fn an_event_that_is_not_counted_says_why_in_its_place() {
     assert_eq!(report.tier, Tier::Sw);
 }
 
-/// Two events by registers and one of the kernel, with a visit that `disturb` spoils or not.
+/// Builds a report with two events read from registers and one from the kernel, with a visit that
+/// `disturb` may spoil.
 fn by_registers(disturb: fn(&Log, &Node)) -> Vec<(Option<f64>, String)> {
     let outcomes = [Ok(Tier::User), Ok(Tier::User), Ok(Tier::Sw)];
     let mut log = log(&outcomes);

@@ -28,7 +28,7 @@ pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
     }
 }
 
-/// The levels with their sizes and latencies, nearest first.
+/// Lists the levels with their sizes and latencies, nearest first.
 pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     if report.levels.is_empty() {
         return vec!["No cache level found".to_owned()];
@@ -42,7 +42,7 @@ pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     vec![report.levels.iter().map(level).collect::<Vec<_>>().join(", ")]
 }
 
-/// For each stack, the pattern in which the selected routines have the largest share.
+/// Names, for each stack, the pattern in which the selected routines have the largest share.
 pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     let most = |stack: &TcpStack| {
         let shares = stack.patterns.iter().filter_map(|p| Some((share_of_routines(report, p)?, p)));
@@ -58,7 +58,11 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
         Some(format!("{}: throughput scales as loss^{exponent:.2}", law.stack))
     };
     let laws: Vec<String> = report.laws.iter().filter_map(law).collect();
-    if laws.is_empty() { vec!["No share of the stack was measured".to_owned()] } else { laws }
+    if laws.is_empty() {
+        vec!["No share of the stack's CPU time was measured".to_owned()]
+    } else {
+        laws
+    }
 }
 
 fn share_of_routines(report: &TcpReport, pattern: &TcpPattern) -> Option<f64> {
@@ -87,7 +91,7 @@ pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
     vec![baseline(report), used, ipc, counters.to_owned()]
 }
 
-/// The comparison with a baseline, if any.
+/// Describes the comparison with a baseline, if any.
 fn baseline(report: &StatReport) -> String {
     let worse = report.baseline.iter().filter(|one| one.is_regression);
     let worse: Vec<&str> = worse.map(|one| one.name.as_str()).collect();
@@ -119,7 +123,7 @@ pub(super) fn of_doctor(report: &DoctorReport) -> Vec<String> {
     vec![format!("Best evidence tier: {}{missing}", best.name()), settings]
 }
 
-/// The region with the most own time.
+/// Names the region with the most exclusive time.
 pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     let totals = report.totals();
     let own = |total: &RegionTotal<'_>| total.own_ticks.as_number();
@@ -137,7 +141,7 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     }
 }
 
-/// The function with the most time of its own, and whether others may have more.
+/// Names the function with the most self time, and says whether others may have more.
 pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     const NAME_COLUMNS: usize = 40;
     let Some(first) = report.functions.first() else { return vec!["No samples".to_owned()] };
@@ -153,7 +157,7 @@ pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
     vec![format!("Hottest: `{name}`, {value} %{interval} of the CPU time"), tied]
 }
 
-/// The strand with the most ticks per packet.
+/// Names the strand with the most ticks per packet.
 pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
     let strands = &report.strands;
     let count = match strands.len() {
@@ -164,8 +168,8 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
     match (known.max_by(|a, b| a.0.total_cmp(&b.0)), strands.first()) {
         (Some((ticks, strand)), _) => {
             let bound = match strand.cpi_by_cause.as_ref().map(|causes| causes.bound) {
-                Some(Bound::Compute) => ", bound by instructions",
-                Some(Bound::Memory) => ", bound by memory",
+                Some(Bound::Compute) => ", compute-bound",
+                Some(Bound::Memory) => ", memory-bound",
                 Some(Bound::CannotTell) | None => "",
             };
             let (label, ticks) = (strand.label(), significant(ticks));
@@ -178,7 +182,7 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
     }
 }
 
-/// The first answer, and the number of questions answered.
+/// Gives the first answer, and the number of questions answered.
 pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
     let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
     let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());

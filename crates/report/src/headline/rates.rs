@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about rates: bottleneck, gain of a change, line rate.
+//! Answers about rates: bottleneck, gain from a change, line rate.
 
 use super::{cut, share};
 use crate::value::significant;
@@ -10,10 +10,11 @@ use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 use linerate_record::{Body, Record};
 
-/// Columns for the name of a candidate or a change: the rates after it matter more.
+/// Columns for the name of a candidate or change: the rates that follow matter more.
 const NAME_COLUMNS: usize = 44;
 
-/// Delivered rate under a CPU quota that throttled the workers; `None` without throttling.
+/// Returns the rate delivered under a CPU quota that throttled the workers; `None` without
+/// throttling.
 pub(super) fn held(record: &Record) -> Option<String> {
     let run = match &record.body {
         Body::Run(run) => run,
@@ -38,7 +39,7 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     ]
 }
 
-/// The finding of a run, with the shares of its stage and its worker.
+/// Formats the finding of a run, with the shares of its stage and its worker.
 fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
     let Some(finding) = finding else { return String::new() };
     match (finding.limit, &finding.bottleneck) {
@@ -70,7 +71,7 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
     ))
 }
 
-/// `line rate: 61 %`; empty without a line or a rate.
+/// Formats `line rate: 61 %`; empty without a line or a rate.
 fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
     match kpps.zip(line.filter(|line| *line > 0.0)) {
         Some((kpps, line)) if kpps < line => format!("line rate: {} %", share(kpps / line)),
@@ -109,7 +110,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     vec![format!("{word}{factor} by {by}{}", rates.unwrap_or_default()), line_rate(after, line)]
 }
 
-/// Settings of a candidate: its name, plus its burst where others have the same name.
+/// Returns the settings of a candidate: its name, plus its burst size if others have the same name.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let named = report.candidates.iter().filter(|one| one.name == candidate.name).count();
     match named > 1 && !candidate.name.contains("burst") {
@@ -136,7 +137,7 @@ pub(super) fn of_plan(report: &PlanReport) -> Vec<String> {
     });
     let rate = kpps.map(|kpps| format!("predicted {}", Kpps(kpps)));
     vec![
-        bottleneck.unwrap_or_else(|| "Bottleneck: none below the line".to_owned()),
+        bottleneck.unwrap_or_else(|| "Bottleneck: none below line rate".to_owned()),
         line_rate(kpps, report.line_rate_kpps),
         gain.unwrap_or_else(|| "no change gains 2 %".to_owned()),
         rate.unwrap_or_default(),
@@ -148,7 +149,7 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
         return vec!["No budget: no frame size was given".to_owned()];
     };
     let budget = format!(
-        "Budget: {} ns, {} cycles per packet at {} with frames of {} bytes",
+        "Budget: {} ns, {} cycles per packet at {} with {}-byte frames",
         significant(row.ns_per_packet),
         significant(row.cycles_of_all),
         BitsPerSecond(report.line_bits_per_s),
@@ -159,7 +160,7 @@ pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
         false => "the task does not fit".to_owned(),
     });
     let measured = report.shortfall.as_ref().map(|shortfall| {
-        format!("measured: {} % of the line", share(shortfall.share_of_line.min(1.0)))
+        format!("measured: {} % of line rate", share(shortfall.share_of_line.min(1.0)))
     });
     vec![budget, measured.or(task).unwrap_or_default()]
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of one block: one column per size, one row per routine.
+//! Tables for one block: one column per size, one row per routine.
 //!
-//! A table that is too wide drops sizes similar to another, unless all are requested; if that is
-//! not enough it is split into several, since wrapped cells cannot be compared.
+//! A table that is too wide drops sizes similar to another unless all are requested; if that is not
+//! enough, it is split into several, since wrapped cells cannot be compared.
 
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
@@ -11,16 +11,16 @@ use linerate_plan::routines::{Block, Load, Series, TIE, Unit};
 use linerate_record::kernels::{Role, Row};
 use linerate_record::units::three_digits;
 
-/// Mark of the least time among `selected` and the variants.
+/// Mark for the shortest time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
-/// Sizes closer than this ratio give almost the same result.
+/// Sizes closer than this ratio yield almost the same result.
 const CLOSE: f64 = 1.15;
-/// Maximum columns of a name.
+/// Maximum width of a name in columns.
 const LONGEST_NAME: usize = 24;
-/// Columns between two columns of a `Grid`.
+/// Columns of space between two columns of a `Grid`.
 const GAP: usize = 2;
 
-/// One line of a table.
+/// One row of a table.
 struct Line {
     is_selected: bool,
     label: String,
@@ -36,7 +36,7 @@ pub(super) struct Page<'a> {
     pub(super) left_out: Vec<Load>,
 }
 
-/// The table of a block with its title.
+/// Formats the table for a block, with its title.
 pub(super) fn table(block: &Block, page: &mut Page) -> String {
     let (loads, unit) = (block.loads(), page.unit);
     let mut lines = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn table(block: &Block, page: &mut Page) -> String {
     render(&title, &loads, &lines, page)
 }
 
-/// One table for all other placements of a kernel: three or four lines each.
+/// Formats one table for all other placements of a kernel, with three or four lines each.
 pub(super) fn placements(blocks: &[&Block], page: &mut Page) -> String {
     let Some(first) = blocks.first() else { return String::new() };
     let unit = page.unit;
@@ -94,7 +94,7 @@ fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> 
     Line { is_selected, label: shortened(&clean(label)), cells: cells.collect() }
 }
 
-/// One line per routine of a role.
+/// Returns one line per routine of a role.
 fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
     let times = |series: &Series| {
         let cell = |load| time(series.rows.get(load).copied(), unit);
@@ -103,7 +103,7 @@ fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
     block.of_role(role).map(times).collect()
 }
 
-/// The least time of all routines of a role.
+/// Returns a line with the shortest time over all routines of a role.
 fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -> Line {
     let cell = |&load: &Load| match block.fastest(role, load, unit) {
         Some((_, time)) => three_digits(time),
@@ -112,7 +112,7 @@ fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -
     line(false, label, loads.iter().map(cell))
 }
 
-/// The selected routine's share of the bound; `None` if it is unknown for all loads.
+/// Returns the selected routine's share of the bound; `None` if unknown for all loads.
 fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     let share = |&load: &Load| block.selected(load).and_then(|row| row.of_bound);
     loads.iter().find_map(share)?;
@@ -123,13 +123,13 @@ fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     Some(line(false, "  % of the bound", loads.iter().map(cell)))
 }
 
-/// Cell without a number: a mark explained in the notes if it should have one, empty if nothing was
-/// to be timed.
+/// Returns the cell for a missing number: a mark explained in the notes if there should be one,
+/// empty if nothing was to be timed.
 fn absent(has_row: bool) -> String {
     if has_row { ABSENT.to_owned() } else { String::new() }
 }
 
-/// The least time of `selected` and the variants; NaN if none was timed.
+/// Returns the shortest time among `selected` and the variants; NaN if none was timed.
 fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
     let times = [Role::Selected, Role::Variant].map(|role| block.fastest(role, load, unit));
     times.into_iter().flatten().map(|(_, time)| time).fold(f64::NAN, f64::min)
@@ -139,7 +139,7 @@ fn time(row: Option<&Row>, unit: Unit) -> String {
     row.and_then(|row| unit.time(row)).map_or_else(|| absent(row.is_some()), three_digits)
 }
 
-/// A name cut to `LONGEST_NAME` columns.
+/// Cuts a name to `LONGEST_NAME` columns.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= LONGEST_NAME {
         return name.to_owned();
@@ -184,7 +184,7 @@ fn grid(columns: &[usize], loads: &[Load], lines: &[Line]) -> Grid {
     grid
 }
 
-/// Width of a table with these columns.
+/// Returns the width of a table with these columns.
 fn width(columns: &[usize], loads: &[Load], lines: &[Line]) -> usize {
     let label = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
     let cell = |&column: &usize| {
@@ -198,7 +198,7 @@ fn fits(columns: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> boo
     width(columns, loads, lines) <= style.width
 }
 
-/// The columns left after dropping sizes close to a smaller one.
+/// Returns the columns left after dropping sizes close to a smaller one.
 fn distinct(loads: &[Load]) -> Vec<usize> {
     let mut kept: Vec<usize> = Vec::new();
     for (index, load) in loads.iter().enumerate() {
@@ -214,7 +214,7 @@ fn distinct(loads: &[Load]) -> Vec<usize> {
     kept
 }
 
-/// Columns per table that give the fewest tables of roughly equal width.
+/// Returns the columns per table that give the fewest tables of roughly equal width.
 fn columns_per_table(shown: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> usize {
     let per_table = |tables: usize| shown.len().div_ceil(tables);
     let fit = |tables: &usize| {

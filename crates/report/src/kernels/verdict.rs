@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sentences below the tables: the distance of the selected routine from the bound, and the
-//! routines that [`linerate_plan::routines`] finds ahead of it.
+//! routines that [`linerate_plan::routines`] finds to be faster.
 
 use crate::value::{bytes, percent};
 use linerate_plan::routines::{
@@ -9,11 +9,11 @@ use linerate_plan::routines::{
 use linerate_record::kernels::{Kernel, KernelsReport, Row};
 use linerate_record::units::three_digits;
 
-/// Payload of a full Ethernet packet, and a page.
+/// Payload of a full-size Ethernet packet, and a page.
 const QUOTED: [u64; 2] = [1460, 4096];
 
-/// Advice whether to name a variant, for the kernel where that gains most; then the share of the
-/// bound.
+/// Gives advice on whether to name a variant, for the kernel where that gains most; then the share
+/// of the bound.
 pub(super) fn answer(report: &KernelsReport, blocks: &[Block], unit: Unit) -> Vec<String> {
     let mut best: Option<(Kernel, Lead)> = None;
     let mut is_compared = false;
@@ -45,7 +45,7 @@ pub(super) fn answer(report: &KernelsReport, blocks: &[Block], unit: Unit) -> Ve
     vec![call, reached.unwrap_or_default()]
 }
 
-/// One paragraph for `kernel`; `None` when nothing was selected or timed.
+/// Formats one paragraph for `kernel`; `None` if nothing was selected or timed.
 pub(super) fn sentences(
     report: &KernelsReport,
     blocks: &[Block],
@@ -73,8 +73,9 @@ pub(super) fn sentences(
     (!text.is_empty()).then(|| format!("{kernel} ({selected}): {text}"))
 }
 
-/// Share of the bound of the selected routine at `sizes`, or at the largest size: `71.8 % (70.9 to
-/// 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`. Empty if unknown.
+/// Formats the selected routine's share of the bound at `sizes`, or at the largest size: `71.8 %
+/// (70.9 to 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`. Empty if
+/// unknown.
 fn shares(block: &Block, sizes: &[u64]) -> String {
     let share = |size: u64| {
         let row = block.selected(Load::Size(size))?;
@@ -108,33 +109,33 @@ fn share_text(row: &Row, share: f64) -> String {
     }
 }
 
-/// Gain of naming a variant. Empty without a comparison.
+/// Describes the gain from naming a variant. Empty if there is no comparison.
 fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
     if !has_leads(sized) && !has_leads(mixed) {
         return match sized.or(mixed) {
             Some(_) => {
-                format!("No other variant is more than {least} % faster with its whole interval.")
+                format!("No other variant is more than {least} % faster over its whole interval.")
             }
             None => String::new(),
         };
     }
     let part = |when: &str, leads: Option<&[Lead]>| match leads {
         None => None,
-        Some([]) => Some(format!("{when} none is more than {least} % faster.")),
+        Some([]) => Some(format!("{when}, no other variant is more than {least} % faster.")),
         Some(leads) => {
             let text = |lead: &Lead| format!("{} at {} ({} faster)", lead.name, at(lead), by(lead));
             let texts: Vec<String> = leads.iter().map(text).collect();
-            Some(format!("{when} call by name: {}.", texts.join("; ")))
+            Some(format!("{when}, call by name: {}.", texts.join("; ")))
         }
     };
-    let parts = [part("At a fixed size", sized), part("On random sizes", mixed)];
+    let parts = [part("At a fixed size", sized), part("With random sizes", mixed)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// One sentence for each peer routine that is faster than the selected one in all cases of a
-/// kernel.
+/// Formats one sentence for each peer routine that is faster than the selected one in all cases for
+/// a kernel.
 fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
     let mut sentences: Vec<(&str, String)> = Vec::new();
     for block in blocks {

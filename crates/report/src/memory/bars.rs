@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Histograms: bars to scale, and their sum.
+//! Histograms: bars to scale, and the total count.
 
 use super::{Glyphs, Page};
 use crate::layout::fenced;
@@ -9,7 +9,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
-/// Histograms of single loads, one per size.
+/// Formats histograms of single loads, one per size.
 pub(super) fn histograms(page: &Page) -> String {
     let all = &page.report.histograms;
     if all.is_empty() {
@@ -24,14 +24,14 @@ pub(super) fn histograms(page: &Page) -> String {
     page.title("single loads") + &each.join("\n") + &below
 }
 
-const BELOW: &str = "bins are at least as wide as a timer step: one that begins below 0 has loads \
-                     that took less than a step after subtracting the timing overhead";
+const BELOW: &str = "bins are at least one timer step wide: one that begins below 0 holds loads \
+                     that took less than a step once the timing overhead was subtracted";
 
 fn one(page: &Page, histogram: &Histogram) -> String {
     let ns = |figure| in_sentence(figure, "ns", three_digits);
     let level = histogram.level.as_ref().map_or(String::new(), |level| format!(" ({level})"));
     let mut text = format!(
-        "{} loads, {} by chains of loads; {} of timing overhead subtracted",
+        "{} loads; {} per load in chains; {} of timing overhead subtracted",
         count(histogram.samples),
         ns(&histogram.slope_ns),
         ns(&histogram.bias_ns)
@@ -39,15 +39,15 @@ fn one(page: &Page, histogram: &Histogram) -> String {
     let step = step_of(&histogram.bins);
     let modes: Vec<String> = histogram.modes.iter().map(|place| mode(place, step)).collect();
     if !modes.is_empty() {
-        text += &format!("; they pile up: {}", modes.join("; "));
+        text += &format!("; peaks: {}", modes.join("; "));
     }
     let label = format!("{}{level}", memory_size(histogram.bytes as f64));
     page.note(&format!("{label}: {text}"))
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-/// A mode in words: share, time with its range, and the known level of that time. A record without
-/// the range is quoted to the `step` of its timer.
+/// Describes a mode in words: share, time with its range, and the known level with that time. If a
+/// record lacks the range, the time is quoted to the `step` of its timer.
 fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(", as in {name}"));
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
@@ -57,32 +57,32 @@ fn mode(mode: &Mode, step: f64) -> String {
     format!("{} % at {at}{name}", percent(mode.share))
 }
 
-/// Width of the narrowest bin, at least the step of the timer: the precision of positions. 0
-/// without a closed bin.
+/// Returns the width of the narrowest bin, which is at least the step of the timer: the precision
+/// of positions. 0 without a closed bin.
 fn step_of(bins: &[Bin]) -> f64 {
     let widths = bins.iter().filter_map(|bin| Some(bin.to_ns? - bin.from_ns));
     widths.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Maximum lines of a histogram; neighbouring bins are merged beyond.
+/// Maximum lines in a histogram; beyond that, neighbouring bins are merged.
 const MOST_LINES: usize = 40;
 
-/// Range for the length of the longest bar.
+/// Minimum and maximum length of the longest bar.
 const BAR_COLUMNS: (usize, usize) = (8, 60);
 
 /// One line of a histogram.
 struct Bar {
     from: f64,
     count: u64,
-    /// Whether empty bins before it were omitted.
+    /// Whether empty bins before this bar were omitted.
     is_after_gap: bool,
-    /// Whether it includes everything above.
+    /// Whether the bar includes everything above it.
     is_open: bool,
 }
 
-/// Content of the lines of a histogram.
+/// What the lines of a histogram show.
 pub(super) struct Shown {
-    /// Headings of the lower ends of bins, and of the counts.
+    /// Headings for the lower ends of bins and for the counts.
     pub(super) heads: [&'static str; 2],
     /// Formats a lower end given in ns.
     pub(super) from: fn(f64) -> String,
@@ -90,7 +90,8 @@ pub(super) struct Shown {
 
 const LOADS: Shown = Shown { heads: ["ns from", "loads"], from: three_digits };
 
-/// The bins with their sum below, and a note if it is not `expected`. Empty without bins.
+/// Formats the bins with their total below, and a note if that is not `expected`. Empty without
+/// bins.
 pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u64>) -> String {
     let heads = shown.heads;
     let bars = condensed(bins);
@@ -131,8 +132,8 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
 const INDENT: usize = 12;
 const GAP: usize = 2;
 
-/// The bins from the first to the last non-empty one, merged if there are many; runs of empty bins
-/// are only marked.
+/// Returns the bins from the first to the last non-empty one, merged if there are many; runs of
+/// empty bins are only marked.
 fn condensed(bins: &[Bin]) -> Vec<Bar> {
     let is_full = |bin: &Bin| bin.count > 0;
     let Some(first) = bins.iter().position(is_full) else { return Vec::new() };
@@ -152,8 +153,8 @@ fn condensed(bins: &[Bin]) -> Vec<Bar> {
     bars
 }
 
-/// A bar proportional to its count, with a resolution of an eighth of a column, or a column in
-/// ASCII. Non-zero counts are visible: the shortest bar is an eighth, or a dot.
+/// Draws a bar proportional to its count, with a resolution of an eighth of a column, or one column
+/// in ASCII. Non-zero counts are visible: the shortest bar is an eighth, or a dot.
 fn drawn(count: u64, most: u64, room: usize, glyphs: Glyphs) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let columns = count as f64 / most as f64 * room as f64;

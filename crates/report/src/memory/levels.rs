@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels, the system's statements about them, and undetermined sizes.
+//! The levels, what the system states about them, and undetermined sizes.
 
 use super::{Page, confidence};
 use crate::layout::{Grid, Paint, labelled};
@@ -7,7 +7,7 @@ use crate::value::{clean, number, ranged, ranged_binary};
 use linerate_record::memory::{MemoryLevel, MemoryReport, OsVerdict, OsView, Unresolved};
 use linerate_record::units::{memory_size, three_digits};
 
-/// The table with its notes; with `all`, every statement of the system.
+/// Formats the table with its notes; with `all`, includes everything the system states.
 pub(super) fn table(page: &Page, all: bool) -> String {
     let report = page.report;
     if report.levels.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn table(page: &Page, all: bool) -> String {
         let name = |what: &str| format!("{what} of {}", level.name);
         [(name("ns"), &level.latency_ns), (name("cycles"), &level.latency_cycles)]
     });
-    page.title("levels, by chains of loads")
+    page.title("levels, measured with chains of dependent loads")
         + &grid.render(page.style)
         + &page.reasons(sizes.chain(times))
         + &notes(page)
@@ -62,8 +62,9 @@ fn size(level: &MemoryLevel, is_last: bool) -> String {
     }
 }
 
-/// The system's statement about the level, such as `32 MiB: smaller`; empty if it makes none. The
-/// system numbers its levels independently of those found, so they are matched by size.
+/// Returns what the system states about the level, such as `32 MiB: smaller`; empty if it states
+/// nothing. The system numbers its levels independently of those found, so they are matched by
+/// size.
 fn stated(report: &MemoryReport, level: &MemoryLevel) -> String {
     let size = level.size_bytes.as_number();
     let is_of_level = |view: &&OsView| size.is_some() && view.found_bytes.as_number() == size;
@@ -96,7 +97,7 @@ fn notes(page: &Page) -> String {
     page.report.levels.iter().filter_map(note).collect()
 }
 
-/// Unconfirmed values stated by the system; with `all`, all stated values.
+/// Lists values stated by the system but not confirmed; with `all`, all stated values.
 fn sentences(page: &Page, all: bool) -> String {
     let is_told = |view: &&OsView| all || view.verdict != OsVerdict::Agrees;
     let note = |view: &OsView| page.note(&format!("{}: {}", view.name, view.sentence));

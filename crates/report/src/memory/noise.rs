@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time lost by the measuring thread.
+//! Time taken away from the measuring thread.
 
 use super::{Page, bars, load};
 use crate::value::{ABSENT, in_sentence, percent, reason, significant};
@@ -7,7 +7,7 @@ use linerate_record::units::{Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
 
-/// The noise in a sentence; with `all`, also the gaps by length.
+/// Describes the noise in a sentence; with `all`, also the gaps by length.
 pub(super) fn block(page: &Page, all: bool) -> String {
     let noise = &page.report.noise;
     if noise.lost.as_number().is_none() {
@@ -26,8 +26,8 @@ pub(super) fn block(page: &Page, all: bool) -> String {
         None => String::new(),
     };
     let text = format!(
-        "{} of the time was lost, in {} gaps per second, the longest {longest}; stolen by the host \
-         {}, preempted by other programs {}{quota}; over {} s, {}",
+        "{} of the time was lost, in {} per second, the longest {longest}; stolen by the host {}, \
+         preempted by other programs {}{quota}; over {} s, {}",
         share(&noise.lost),
         in_sentence(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Curves in the terminal: ns per load over bytes, both logarithmic, with dotted lines at the sizes
-//! of levels, as wide as their intervals.
+//! Curves in the terminal: ns per load over bytes, on log-log axes, with dotted lines at the level
+//! sizes, as wide as their intervals.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
 use crate::layout::fenced;
@@ -9,21 +9,21 @@ use linerate_record::units::{memory_size, three_digits};
 
 /// Rows of the plot area.
 const ROWS: usize = 16;
-/// Maximum columns of a curve's name: `sequential, huge`, and its letter.
+/// Maximum width of a curve's name in columns: `sequential, huge`, and its letter.
 const NAME_COLUMNS: usize = 17;
-/// Maximum columns of the plot area: labels next to it stay close.
+/// Maximum width of the plot area in columns, so that labels next to it stay close.
 const MOST_COLUMNS: usize = 88;
 
 /// A curve to draw.
 struct Trace {
-    /// Preceded by its letter if letters are drawn.
+    /// Curve name, preceded by its letter if letters are drawn.
     name: String,
-    /// Its mark in plots made of letters.
+    /// Mark of the curve in plots drawn with letters.
     letter: char,
     points: Vec<(f64, f64)>,
 }
 
-/// The plot; empty without a curve.
+/// Draws the plot; empty without a curve.
 pub(super) fn plot(page: &Page) -> String {
     const LETTERS: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
     let curves = page.report.curves.iter().zip(LETTERS.into_iter().cycle());
@@ -42,7 +42,7 @@ pub(super) fn plot(page: &Page) -> String {
     for [low, _, high] in edges(page.report) {
         raster.edge(area.column(low), area.column(high));
     }
-    // The first curve is the one that levels are from: drawn last, it is in front.
+    // The first curve is the one the levels come from: drawn last, it is in front.
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
@@ -51,9 +51,9 @@ pub(super) fn plot(page: &Page) -> String {
     page.title(title) + &fenced(&drawn, page.style)
 }
 
-/// Geometry of the plot: size in columns, and ranges of the log2 axes.
+/// Plot geometry: size in columns, and ranges of the log2 axes.
 struct Area {
-    /// Columns of the labels on the left.
+    /// Columns for the labels on the left.
     left: usize,
     columns: usize,
     x: (f64, f64),
@@ -77,12 +77,12 @@ impl Area {
         Some(Self { left, columns: room.clamp(8, MOST_COLUMNS), x: (x.0, x.1.max(x.0 + 1.0)), y })
     }
 
-    /// Position on the x axis, 0 to 1.
+    /// Returns the position on the x axis, 0 to 1.
     fn across(&self, bytes: f64) -> f64 {
         (bytes.log2() - self.x.0) / (self.x.1 - self.x.0)
     }
 
-    /// Position on the y axis, 0 (top) to 1.
+    /// Returns the position on the y axis, 0 (top) to 1.
     fn down(&self, ns: f64) -> f64 {
         (self.y.1 - ns.log2()) / (self.y.1 - self.y.0)
     }
@@ -96,12 +96,12 @@ impl Area {
     }
 }
 
-/// Index of the cell of `cells` that contains the share; clamped.
+/// Returns the index of the cell, out of `cells`, that contains the share; clamped.
 fn place(share: f64, cells: usize) -> usize {
     ((share * cells as f64) as usize).min(cells - 1)
 }
 
-/// Powers of two in a range of octaves.
+/// Returns the powers of two in a range of octaves.
 fn octaves((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }
@@ -120,7 +120,7 @@ impl Raster {
         Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
     }
 
-    /// Draws the end of a level.
+    /// Draws the boundary of a level.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
             Glyphs::Braille => '┊',
@@ -139,7 +139,7 @@ impl Raster {
         }
     }
 
-    /// Draws a line through the points: one dot per dot column, with vertical connections.
+    /// Draws a line through the points: one dot per dot column, joined vertically.
     fn trace(&mut self, area: &Area, trace: &Trace) {
         let (across, down) = self.dots();
         let (width, height) = (area.columns * across, ROWS * down);
@@ -154,7 +154,7 @@ impl Raster {
             for x in x0 + 1..=x1 {
                 let share = (x - x0) as f64 / (x1 - x0) as f64;
                 let y = (y0 as f64 + share * (y1 as f64 - y0 as f64)).round() as usize;
-                // Where it is steep, the dots between belong to the column they lead to.
+                // Where the line is steep, the intermediate dots belong to the column they lead to.
                 let run =
                     if y > before { before + 1..=y } else { y..=y.max(before.saturating_sub(1)) };
                 run.for_each(|y| self.dot((x, y), trace.letter));
@@ -164,7 +164,7 @@ impl Raster {
     }
 
     fn dot(&mut self, (x, y): (usize, usize), letter: char) {
-        /// Bit of each dot by column and row in Braille patterns.
+        /// Bit for each dot, by column and row, in Braille patterns.
         const BITS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let (across, down) = self.dots();
         let cell = &mut self.rows[y / down][x / across];
@@ -179,7 +179,7 @@ impl Raster {
     }
 }
 
-/// Names of the levels above the area, with their latencies where there is room.
+/// Formats the level names above the plot area, with their latencies where there is room.
 fn head(page: &Page, area: &Area) -> String {
     let levels = &page.report.levels;
     let mut from = 0;
@@ -198,12 +198,12 @@ fn head(page: &Page, area: &Area) -> String {
     names.line() + &times.line()
 }
 
-/// A line of labels that do not overlap.
+/// A line of non-overlapping labels.
 struct Ruler {
     left: usize,
     end: usize,
     text: Vec<char>,
-    /// Earliest position of the next label.
+    /// Earliest free position for the next label.
     free: usize,
 }
 
@@ -213,7 +213,7 @@ impl Ruler {
         Self { left, end: left + area.columns, text: vec![' '; left + area.columns], free: 0 }
     }
 
-    /// Centres a label on a column of the area; omits it without room.
+    /// Centres a label on a column of the area; omits it if there is no room.
     fn put(&mut self, middle: usize, label: &str) {
         let length = label.chars().count();
         let start =
@@ -232,7 +232,7 @@ impl Ruler {
     }
 }
 
-/// The area between the labels of the y axis and the names of the curves.
+/// Formats the area between the y-axis labels and the curve names.
 fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     let mut labels = vec![String::new(); ROWS];
     for value in octaves(area.y) {
@@ -251,7 +251,7 @@ fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     raster.rows.iter().zip(labels).zip(names).map(line).collect()
 }
 
-/// The names of the curves next to their ends, slowest first, each on its own line.
+/// Returns the names of the curves next to their ends, slowest first, each on its own line.
 fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     let mut ends: Vec<(usize, &Trace)> =
         traces.iter().filter_map(|trace| Some((area.row(trace.points.last()?.1), trace))).collect();
@@ -267,7 +267,7 @@ fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     names
 }
 
-/// The x axis: labels at powers of two, as many as fit.
+/// Formats the x axis: labels at powers of two, as many as fit.
 fn axis(area: &Area, glyphs: Glyphs) -> String {
     let mut ruler = Ruler::new(area);
     let (corner, line, tick) = match glyphs {
@@ -284,7 +284,7 @@ fn axis(area: &Area, glyphs: Glyphs) -> String {
     format!("{:>1$}{corner}{cells}\n", "", area.left) + &ruler.line()
 }
 
-/// Label of a power of two of bytes: `256K`.
+/// Returns the label for a power-of-two number of bytes: `256K`.
 fn short(bytes: f64) -> String {
     let text = memory_size(bytes);
     match text.split_once(' ') {

@@ -8,7 +8,7 @@ use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize};
 use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Loads, time and cycles of every size, compared with other orders of loads.
+/// Formats loads, time and cycles for every size, compared with other load orders.
 pub(super) fn times(page: &Page) -> String {
     let report = page.report;
     let Some(curve) = report.main_curve().or(report.curves.first()) else { return String::new() };
@@ -37,10 +37,10 @@ fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
     curve.points.iter().map(|point| (point.bytes, point)).collect()
 }
 
-const NOTE: &str = "loads: lines times iterations in all valid windows; time and mean: of these; \
-                    least: ns per load of the fastest, least disturbed window; CPI: core cycles \
-                    per load in that window, roughly per instruction, since the chase executes \
-                    little else";
+const NOTE: &str = "loads: lines times iterations in all valid windows; time and mean: over these \
+                    loads; least: ns per load of the fastest, least disturbed window; CPI: core \
+                    cycles per load in that window, roughly per instruction, since the chase \
+                    executes little else";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
     let mean = point.elapsed_s * 1e9 / point.loads as f64;
@@ -54,10 +54,10 @@ fn cells(point: &CurvePoint) -> [String; 6] {
     ]
 }
 
-/// The mark of an implausible count.
+/// Mark for an implausible count.
 const DOUBTED: &str = "!";
 
-/// Events per load of every size, or the reason why there are none.
+/// Formats events per load for every size, or the reason why there are none.
 pub(super) fn events(page: &Page) -> String {
     let sizes = &page.report.events;
     if sizes.is_empty() {
@@ -98,7 +98,7 @@ fn per_load(event: &EventOfChase) -> String {
     format!("{}{mark}", number(&event.per_load))
 }
 
-/// Implausible counts, given the loads.
+/// Lists counts that are implausible given the loads.
 pub(super) fn doubts(page: &Page) -> String {
     let doubted = |size: &EventsOfSize| {
         let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);

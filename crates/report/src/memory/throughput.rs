@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Read, "read"), (Operation::Write, "write"), (Operation::Copy, "copy")];
 
-/// One line per level: outstanding misses, and bandwidth by threads and operation; the bound below.
+/// Formats one line per level: outstanding misses, and bandwidth by threads and operation; the
+/// bound is below.
 pub(super) fn table(page: &Page) -> String {
     let report = page.report;
     let cases = cases(&report.bandwidth);
@@ -60,11 +61,12 @@ fn is_open(figure: &Figure) -> bool {
     figure.as_number().is_some() && figure.low.is_some() && figure.high.is_none()
 }
 
-const OPEN: &str = "+ or more: still faster with the largest number of parallel chains tried";
+const OPEN: &str = "+: at least this; still faster with the largest number of parallel chains \
+                    tried";
 
 const BOUND: &str = "bound: the same loop over a few cached lines, or anything faster";
 
-/// Increasing numbers, with runs of three or more as ranges: `0-3, 8`.
+/// Formats increasing numbers, with runs of three or more as ranges: `0-3, 8`.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let text = |run: &[u32]| match run {
@@ -74,7 +76,7 @@ fn ranges(numbers: &[u32]) -> String {
     runs.map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Heading of a column of bandwidths.
+/// Heading of a bandwidth column.
 struct Case {
     threads: u32,
     operation: Operation,
@@ -86,7 +88,7 @@ impl Case {
         (row.threads, row.operation) == (self.threads, self.operation)
     }
 
-    /// Rate of the same loop with every line in L1.
+    /// Returns the rate of the same loop with every line in L1.
     fn bound(&self, rows: &[Bandwidth]) -> Option<f64> {
         let rows = rows.iter().filter(|row| self.is_of(row));
         rows.filter_map(|row| row.bound.as_number()).reduce(f64::max)
@@ -115,7 +117,7 @@ fn heads(cases: &[Case]) -> Vec<String> {
     heads
 }
 
-/// The levels with any of it, in order.
+/// Returns the levels that have any such figures, in order.
 fn levels(report: &MemoryReport) -> Vec<&str> {
     let mut levels: Vec<&str> = Vec::new();
     let parallelism = report.parallelism.iter().map(|row| row.level.as_str());
@@ -124,13 +126,13 @@ fn levels(report: &MemoryReport) -> Vec<&str> {
             levels.push(level);
         }
     }
-    // In the order of the hierarchy; what it does not have comes last.
+    // In hierarchy order; levels not in the hierarchy come last.
     let place = |level: &&str| report.levels.iter().position(|known| known.name == **level);
     levels.sort_by_key(|level| place(level).unwrap_or(usize::MAX));
     levels
 }
 
-/// ns per load by number of parallel chains.
+/// Formats ns per load by number of parallel chains.
 pub(super) fn chains(page: &Page) -> String {
     let rows = &page.report.parallelism;
     let numbers: BTreeSet<u32> =
@@ -152,7 +154,7 @@ pub(super) fn chains(page: &Page) -> String {
     page.title("ns per load by number of parallel chains") + &grid.render(page.style)
 }
 
-/// Latency from memory under load: the slowest case, or all of them.
+/// Formats memory latency under load: the slowest case, or all cases.
 pub(super) fn loaded(page: &Page, all: bool) -> String {
     let points = &page.report.loaded;
     if points.is_empty() {
@@ -172,7 +174,7 @@ pub(super) fn loaded(page: &Page, all: bool) -> String {
     }
     let absent =
         points.iter().map(|point| (format!("{} threads", point.threads), &point.latency_ns));
-    page.title("latency of a load from memory while other threads read it")
+    page.title("latency of a load from memory while other threads read from memory")
         + &grid.render(page.style)
         + &page.reasons(absent)
 }

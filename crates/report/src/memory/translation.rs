@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLB levels, page sizes, and the cost of loads by location of data and translation.
+//! TLB levels, page sizes, and load cost by location of data and translation.
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::Figure;
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
 use linerate_record::units::{memory_size, three_digits};
 
-/// The TLB levels, and the effect of huge pages.
+/// Formats the TLB levels, and the effect of huge pages.
 pub(super) fn buffers(page: &Page) -> String {
     let report = page.report;
     let mut grid = Grid::new(&[
@@ -34,10 +34,10 @@ pub(super) fn buffers(page: &Page) -> String {
         ]);
     }
     let table = grid.render(page.style);
-    let title = page.title("TLB: number of pages it holds");
+    let title = page.title("TLB: number of pages covered");
     let absent = report.tlb.iter().flat_map(|level| {
         let name = |what: &str| format!("{what} of {} ({})", level.name, page_kind(level.pages));
-        // A note tells of a climb; without one the reason does.
+        // A note describes the climb; if there is none, the reason does.
         let entries = level.note.is_none().then(|| (name("entries"), &level.entries));
         entries.into_iter().chain([(name("ns"), &level.cost_ns)])
     });
@@ -53,7 +53,7 @@ fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Bytes covered by a level: all its entries, or as many pages as stay fast.
+/// Returns the bytes covered by a level: all its entries, or as many pages as stay fast.
 pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
     let entries = level.entries.as_number().or(level.onset.as_number())?;
     let bytes = match level.pages {
@@ -94,7 +94,7 @@ fn used(pages: &Pages) -> String {
 const STATES: [(TlbState, &str); 3] =
     [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
-/// Cost of loads: one line per level; with `all`, one line per level and state.
+/// Formats load costs: one line per level; with `all`, one line per level and state.
 pub(super) fn costs(page: &Page, all: bool) -> String {
     let costs = &page.report.costs;
     let grid = if all { each(costs) } else { matrix(costs) };
@@ -109,14 +109,16 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
         figures.map(|(what, figure)| (name(what), figure))
     });
     let pages = page_kind(page.report.pages.used);
-    page.title(&format!("cost of a load on {pages} pages, by location of data and translation"))
-        + &table
+    page.title(&format!(
+        "cost of a load on {pages} pages, by where the data and the translation \
+                         are found"
+    )) + &table
         + &page.reasons(absent)
         + &page.note(NOTE)
 }
 
 const NOTE: &str = "dependent loads: an upper bound where loads overlap; overlapped: as many \
-                    outstanding as the core supports, a lower bound";
+                    outstanding loads as the core supports, a lower bound";
 
 fn each(costs: &[Cost]) -> Grid {
     let mut grid = Grid::new(&["data in", "translation", ">ns", ">cycles", ">overlapped\nns"]);

@@ -75,7 +75,7 @@ fn kpps(rate: &Figure) -> String {
     rate.as_number().map_or_else(|| ABSENT.to_owned(), |rate| three_digits(rate / 1e3))
 }
 
-/// The call paths with the most samples, innermost function last.
+/// Formats the call paths with the most samples, innermost function last.
 fn paths(report: &ProfileReport, style: &Style) -> String {
     let mut nodes: Vec<usize> = (0..report.calls.len()).collect();
     nodes.retain(|&at| report.calls[at].samples > 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparison with the baseline: changed metrics, those that were judged, and those in one record
-//! only.
+//! Comparison with the baseline: changed metrics, metrics that were judged, and metrics in only one
+//! of the records.
 
 use super::{line, note, target_of};
 use crate::Style;
@@ -11,8 +11,8 @@ use linerate_record::stat::{
     BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
 };
 
-/// The changes, the verdict, and reasons to doubt it. Unchanged figures are omitted, unless they
-/// could not be judged.
+/// Formats the changes, the verdict, and reasons to doubt it. Unchanged figures are omitted, unless
+/// they could not be judged.
 pub(super) fn block(report: &StatReport, style: &Style) -> String {
     if report.baseline.is_empty() && report.baseline_of.is_none() {
         return String::new();
@@ -43,11 +43,11 @@ fn judgement(change: &BaselineChange) -> &'static str {
         Judged::Yes => "no regression",
         Judged::NoCost => "not judged: higher is not worse",
         Judged::NoInterval => "not judged: no interval",
-        Judged::OtherTier => "not judged: another tier",
-        Judged::OtherCaches => "not judged: other caches",
+        Judged::OtherTier => "not judged: different tier",
+        Judged::OtherCaches => "not judged: different caches",
         Judged::NotCountedBefore => "not judged: not counted before",
         Judged::NotCountedNow => "not judged: not counted now",
-        Judged::Unknown => "not judged: a newer linerate knows why",
+        Judged::Unknown => "not judged: reason unknown to this version",
     }
 }
 
@@ -64,12 +64,12 @@ fn verdict(changes: &[BaselineChange]) -> String {
     format!("{judged} of {of} figures could be judged: {found}")
 }
 
-/// Differences between the two records.
+/// Describes the differences between the two records.
 fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
     let mut grounds = Vec::new();
     if of.target != report.target {
         grounds.push(format!(
-            "the baseline is of a different target: {}",
+            "the baseline measured a different target: {}",
             target_of(&of.target, style)
         ));
     }
@@ -114,14 +114,14 @@ fn other_environment(before: Environment, now: Environment) -> String {
     let size =
         |of: Environment| format!("{} variables of {}", count(of.variables), bytes(of.bytes));
     format!(
-        "the environment of the baseline had {}, this one has {}: that moves the stack and may \
-         change counts; record both under env -i",
+        "the baseline's environment had {}, this one has {}: this shifts the stack and may change \
+         counts; record both under env -i",
         size(before),
         size(now)
     )
 }
 
-/// A change in percent with its sign, with more decimals for small ones.
+/// Formats a change in percent with its sign, with more decimals for small changes.
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 { "+" } else { "" };
     format!("{sign}{}", significant(change * 100.0))

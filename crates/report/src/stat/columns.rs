@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables built column by column, so that their width is known before layout: a wrapped number is
+//! Tables built column by column, so that the width is known before layout: a wrapped number is
 //! hard to read.
 
 use crate::Style;
@@ -24,13 +24,13 @@ impl Column {
     }
 }
 
-/// Total width of a table with these columns.
+/// Returns the total width of a table with these columns.
 pub(super) fn width(columns: &[Column]) -> usize {
     let widths: usize = columns.iter().map(|column| column.width() + GAP).sum();
     widths.saturating_sub(GAP)
 }
 
-/// The table. All columns have the same number of cells.
+/// Formats the table. All columns have the same number of cells.
 pub(super) fn render(columns: &[Column], style: &Style) -> String {
     let mut grid = Grid::new(&columns.iter().map(|c| c.head.as_str()).collect::<Vec<_>>());
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
@@ -39,7 +39,7 @@ pub(super) fn render(columns: &[Column], style: &Style) -> String {
     grid.render(style)
 }
 
-/// Splits a wide table: each part begins with `first` and has as many of `rest` as fit, at least
+/// Splits a wide table: each part begins with `first` and takes as many of `rest` as fit, at least
 /// one.
 pub(super) fn spread(first: &[Column], rest: &[Column], style: &Style) -> String {
     let mut tables = vec![first.to_vec()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of events, and reasons for missing ones.
+//! The event table, and reasons for missing events.
 
 use super::columns::{self, Column};
 use super::error;
@@ -10,17 +10,17 @@ use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 
-/// Optional columns of the table, next to name and count.
+/// Optional table columns, next to name and count.
 struct Columns {
-    /// Some event was multiplexed: raw counts, and scaled ones in brackets.
+    /// Some event was multiplexed: show raw counts, and scaled counts in brackets.
     scaled: bool,
     /// Some count has an error.
     error: bool,
     /// Divisor of counts.
     unit: Option<String>,
-    /// Some event has a name and code of the processor.
+    /// Some event has a processor-specific name and code.
     native: bool,
-    /// Figures have different tiers.
+    /// The figures have different tiers.
     tier: bool,
 }
 
@@ -28,14 +28,14 @@ fn was_scaled(event: &EventCount) -> bool {
     event.duty.is_some_and(|duty| duty < 1.0)
 }
 
-/// Whether a real or simulated counter has its own name for this event. Kernel event names add
+/// Whether a real or simulated counter has its own name for this event. Names of kernel events add
 /// nothing.
 fn has_native(event: &EventCount) -> bool {
     let is_there = event.count.as_number().is_some() && event.native.is_some();
     is_there && event.count.tier != Tier::Sw
 }
 
-/// Whether present figures have different tiers.
+/// Whether the figures that are present have different tiers.
 fn several_tiers<'a>(figures: impl Iterator<Item = &'a Figure>) -> bool {
     let present = figures.filter(|figure| figure.as_number().is_some());
     present.map(|figure| figure.tier).collect::<BTreeSet<Tier>>().len() > 1
@@ -90,7 +90,7 @@ impl Columns {
     }
 }
 
-/// The events; without the processor's own names if they do not fit.
+/// Formats the events; without native names if these do not fit.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     if report.events.is_empty() {
         return String::new();
@@ -104,7 +104,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     columns::render(&columns, style) + &per_unit(report, style)
 }
 
-/// A figure's tier; empty for an absent one.
+/// Returns a figure's tier; empty for an absent figure.
 fn tier_of(figure: &Figure) -> String {
     match (figure.as_number(), figure.tier) {
         (None, _) => String::new(),
@@ -117,12 +117,12 @@ fn absent() -> String {
     ABSENT.to_owned()
 }
 
-/// The value formatted by `show`.
+/// Returns the value formatted by `show`.
 fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(absent, show)
 }
 
-/// The value formatted by `show`, with its error.
+/// Returns the value formatted by `show`, with its error.
 pub(super) fn with_error(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     let value = shown(figure, show);
     error(figure).map_or(value.clone(), |error| format!("{value} ± {error}"))
@@ -132,7 +132,7 @@ fn native(event: &EventCount) -> String {
     event.native.clone().filter(|_| has_native(event)).unwrap_or_default()
 }
 
-/// Unscaled count; equal to the count for an event that was counted all the time.
+/// Returns the unscaled count; equal to the count for an event that was counted all the time.
 fn raw(event: &EventCount) -> String {
     match event.raw {
         Some(raw) if was_scaled(event) => count(raw),
@@ -148,7 +148,7 @@ fn scaled(event: &EventCount) -> String {
     }
 }
 
-/// Number of units of work.
+/// Formats the number of units of work.
 fn per_unit(report: &StatReport, style: &Style) -> String {
     let Some(unit) = &report.unit_of_work else { return String::new() };
     let text = match unit.count.as_number() {
@@ -165,16 +165,16 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
 /// Events missing for the same reason.
 pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
-    /// Their name in the report.
+    /// Event names as shown in the report.
     pub(super) labels: Vec<&'a str>,
     fixes: Vec<Fix<'a>>,
 }
 
-/// Command that would make events countable; commands that differ in the event's name only are
+/// A command that would make events countable; commands that differ only in the event's name are
 /// shown once.
 struct Fix<'a> {
     before: &'a str,
-    /// Events for `-e`; empty without it.
+    /// Event names for `-e`; empty if the command has no such option.
     names: Vec<&'a str>,
     after: &'a str,
 }
@@ -224,7 +224,7 @@ impl<'a> Missing<'a> {
         groups
     }
 
-    /// Commands that would make them countable, without repeats.
+    /// Returns the commands that would make the events countable, without duplicates.
     pub(super) fn fixes(&self) -> impl Iterator<Item = String> {
         self.fixes.iter().map(Fix::text)
     }
@@ -237,7 +237,7 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Reasons for missing events, with fixes.
+/// Lists the reasons for missing events, with fixes.
 pub(super) fn missing(report: &StatReport, style: &Style) -> String {
     let events = report.events.iter().map(|event| (event.name.as_str(), event));
     Missing::of(events).iter().map(|group| group.text(style)).collect()

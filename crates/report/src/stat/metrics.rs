@@ -8,7 +8,7 @@ use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
 use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
-/// The metrics with a value by set, then those without one and the reasons.
+/// Formats the metrics that have a value, by set, then those without a value and the reasons.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) =
         report.metrics.iter().partition(|metric| metric.figure.as_number().is_some());
@@ -25,7 +25,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     text + &missing(&unknown, report, style)
 }
 
-/// The formula comes last: it is the first column to be dropped without room.
+/// The formula comes last: it is the first column dropped if there is no room.
 fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     let column = |head: &str, cell: &dyn Fn(&MetricValue) -> String| Column {
         head: head.to_owned(),
@@ -46,13 +46,14 @@ fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     ]
 }
 
-/// Value and interval, both with the unit: a percentage of a percentage would be misread.
+/// Formats value and interval, both with the unit: a percentage of a percentage would be misread.
 fn value(figure: &Figure) -> String {
     let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), significant);
     interval(figure, significant).map_or(value.clone(), |ends| format!("{value} ({ends})"))
 }
 
-/// Reasons for missing metrics, without repeats, and without those already given for events.
+/// Lists the reasons for missing metrics, without duplicates, and without those already given for
+/// events.
 fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> String {
     let absent = report.events.iter().filter(|event| event.count.as_number().is_none());
     let told: Vec<&str> = absent.map(|event| reason(&event.count)).collect();
@@ -74,7 +75,7 @@ fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> Stri
     groups.iter().map(tell).collect()
 }
 
-/// Explanation and limits of each metric.
+/// Explains each metric and its limits.
 pub(super) fn explained(report: &StatReport, style: &Style) -> String {
     let tell = |metric: &MetricValue| {
         let text = format!("{} = {}. {}", metric.name, metric.formula, metric.prose);

@@ -11,7 +11,7 @@ use linerate_record::Figure;
 use linerate_record::stat::{IntervalCounts, StatReport};
 use std::collections::BTreeSet;
 
-/// The counts of each interval.
+/// Formats the counts of each interval.
 pub(super) fn intervals(report: &StatReport, style: &Style) -> String {
     let rows: Vec<&[Figure]> = report.intervals.iter().map(|i| &i.counts[..]).collect();
     let time = |pick: fn(&IntervalCounts) -> f64| {
@@ -24,7 +24,7 @@ pub(super) fn intervals(report: &StatReport, style: &Style) -> String {
     tables(&first, &rows, report, style)
 }
 
-/// The counts of each thread.
+/// Formats the counts of each thread.
 pub(super) fn threads(report: &StatReport, style: &Style) -> String {
     let rows: Vec<&[Figure]> = report.threads.iter().map(|thread| &thread.counts[..]).collect();
     let tids = report.threads.iter().map(|thread| thread.tid.to_string());
@@ -36,7 +36,7 @@ pub(super) fn threads(report: &StatReport, style: &Style) -> String {
     tables(&first, &rows, report, style)
 }
 
-/// The rows, without events that no row has.
+/// Formats the rows, without events that no row has.
 fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Style) -> String {
     if rows.is_empty() {
         return String::new();
@@ -58,7 +58,7 @@ fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Sty
     columns::spread(first, &columns, style) + &reasons.collect::<String>()
 }
 
-/// One interval as it ends: its end, and the available counts.
+/// Formats one interval as it ends: its end time, and the available counts.
 pub fn interval_line(names: &[String], interval: &IntervalCounts, style: &Style) -> String {
     let counts = names.iter().zip(&interval.counts);
     let known = counts.filter(|(_, figure)| figure.as_number().is_some());

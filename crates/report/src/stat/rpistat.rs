@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report in the layout of rpistat, which multiplexed nine events of the ARM1176: raw counts,
-//! scaled ones in brackets, rates and ratios below each group of events.
+//! The report in rpistat layout. rpistat multiplexed nine events of the ARM1176: raw counts, scaled
+//! counts in brackets, rates and ratios below each group of events.
 //!
 //! Three things are added: an error within the brackets, the tier unless it is `hw`, and a list of
-//! missing events with reasons. Missing counts are `-`. The date is in UTC, as in the record.
+//! missing events with reasons. Missing counts are shown as `-`. The date is in UTC, as in the
+//! record.
 
 use super::events::Missing;
 use super::{command_line, cut, error, list};
@@ -12,13 +13,13 @@ use linerate_record::stat::{EventCount, StatReport, StatTarget};
 use linerate_record::{Provenance, Tier};
 use std::fmt::Write;
 
-/// A line of the report.
+/// One line of the report.
 enum Line {
     /// An event, counted or not.
     Event { label: &'static str, name: &'static str },
     /// Number of slices in which this event was counted.
     Periods { label: &'static str, of: &'static str },
-    /// A metric with three decimals and a suffix.
+    /// A metric, with three decimals and a suffix.
     Metric { label: &'static str, name: &'static str, unit: &'static str },
     /// Between groups.
     Blank,
@@ -50,7 +51,7 @@ const LINES: &[Line] = &[
     Line::Metric { label: "Mispredict ratio", name: "branch_miss_percent", unit: "%" },
 ];
 
-/// The report in the layout of rpistat. Shows only the nine events of the metric set `rpistat`.
+/// Formats the report in rpistat layout. Shows only the nine events of the metric set `rpistat`.
 pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     let mut text = format!(
         "rpistat: {}\n{}\n\nSystem information\n",
@@ -75,7 +76,7 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     text + &missing(report)
 }
 
-/// `  label:   value`, with the value in column 22, as in rpistat.
+/// Formats `  label:   value`, with the value in column 22, as in rpistat.
 fn line(label: &str, value: &str) -> String {
     format!("  {:<20}{value}", format!("{label}:")).trim_end().to_owned() + "\n"
 }
@@ -100,7 +101,7 @@ fn find<'a>(report: &'a StatReport, name: &str) -> Option<&'a EventCount> {
     report.events.iter().find(|event| event.name == name)
 }
 
-/// The raw count and, for a multiplexed event, the scaled one with its error.
+/// Formats the raw count and, for a multiplexed event, the scaled count with its error.
 fn counted(event: &EventCount) -> String {
     let Some(value) = event.count.as_number() else { return ABSENT.to_owned() };
     match event.raw {
@@ -113,20 +114,20 @@ fn counted(event: &EventCount) -> String {
     }
 }
 
-/// Number of slices in which an event was counted; 1 without multiplexing.
+/// Returns the number of slices in which an event was counted; 1 without multiplexing.
 fn periods(report: &StatReport, name: &str) -> Option<u64> {
     let event = find(report, name)?;
     event.count.as_number()?;
     Some(event.periods.unwrap_or(1))
 }
 
-/// A value with its unit in rpistat's columns: one less before `%`.
+/// Formats a value with its unit in rpistat's columns: one column less before `%`.
 fn with_unit(value: f64, unit: &str) -> String {
     let columns = if unit == "%" { 6 } else { 7 };
     format!("{:<columns$} {unit}", format!("{value:.3}"))
 }
 
-/// Reasons for missing events, without repeats.
+/// Lists the reasons for missing events, without duplicates.
 fn missing(report: &StatReport) -> String {
     let events = LINES.iter().filter_map(|line| match *line {
         Line::Event { label, name } => Some((label, find(report, name)?)),
@@ -144,7 +145,7 @@ fn missing(report: &StatReport) -> String {
     text
 }
 
-/// Maximum columns of the command: this layout has no width.
+/// Maximum columns for the command: this layout has no fixed width.
 const COMMAND_COLUMNS: usize = 80;
 
 fn target(target: &StatTarget) -> String {
@@ -155,7 +156,7 @@ fn target(target: &StatTarget) -> String {
     }
 }
 
-/// A time as asctime(3) formats it: `Thu Jun 27 09:58:08 2013`, and the zone.
+/// Formats a time like asctime(3), plus the time zone: `Thu Jun 27 09:58:08 2013`.
 fn date(unix_s: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -164,7 +165,7 @@ fn date(unix_s: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    // 400 years of the calendar have the same number of days wherever they begin.
+    // Any 400 years of the calendar have the same number of days, wherever they begin.
     let (mut year, mut day) = (1970 + days / 146_097 * 400, days % 146_097);
     while day >= 365 + u64::from(is_leap(year)) {
         day -= 365 + u64::from(is_leap(year));

@@ -9,7 +9,7 @@ pub(super) struct Bar {
     pub(super) name: String,
     pub(super) look: Look,
     pub(super) value: f64,
-    /// The label at its end.
+    /// The label at the end of the bar.
     pub(super) text: String,
 }
 

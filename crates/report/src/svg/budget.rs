@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of a budget over frame size: instructions, or cycles (figure 10-4 of the Netra document),
-//! and the roofline (figures 10-3 and 10-5).
+//! Budget plots over frame size: instructions, or cycles (figure 10-4 of the Netra document), and
+//! the roofline (figures 10-3 and 10-5).
 
 use super::Plot;
 use super::canvas::{Caption, Look};
@@ -8,7 +8,7 @@ use super::lines::{Line, LineChart};
 use linerate_record::budget::{BudgetReport, BudgetRow};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
-/// The per-packet budget over the frame size; `None` with fewer than two sizes.
+/// Plots the per-packet budget over frame size; `None` if there are fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -36,8 +36,8 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// Roofline: forwarding rate over frame size. `None` with fewer than two sizes, or if only the line
-/// rate is known.
+/// Plots the roofline: forwarding rate over frame size. `None` if there are fewer than two sizes,
+/// or if only the line rate is known.
 pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -67,7 +67,8 @@ pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// The rows with a single frame size, excluding the mix; `None` with fewer than two.
+/// Returns the rows with a single frame size, excluding the mix; `None` if there are fewer than
+/// two.
 fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
     let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
     (rows.len() > 1).then_some(rows)
@@ -75,7 +76,7 @@ fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
 
 type Named = (&'static str, Look, fn(&BudgetRow) -> Option<f64>);
 
-/// One line per figure, over the rows that have it; none for figures without rows.
+/// Returns one line per figure, over the rows that have it; none for figures without rows.
 fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
     let line = |(name, look, of): &Named| Line {
         name: (*name).to_owned(),
@@ -99,12 +100,12 @@ impl Shown {
         let caption = Caption {
             name: self.name.to_owned(),
             title: self.title.clone(),
-            notes: vec![format!("Figures of the processor: {}.", report.source)],
+            notes: vec![format!("Processor figures: {}.", report.source)],
             description: self.described,
         };
         let chart = LineChart {
             caption,
-            x_label: "bytes of a frame, FCS included (both axes logarithmic)".to_owned(),
+            x_label: "frame size in bytes, including FCS (both axes logarithmic)".to_owned(),
             y_label: self.y.to_owned(),
             quoted: (quoted, format!("{} bytes", three_digits(quoted))),
             lines,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drawing elements of plots, and their style.
 //!
-//! Lengths are in user units, which are pixels at the plot's native size; x grows to the right, y
-//! downwards.
+//! Lengths are in user units, which equal pixels at the plot's native size; x increases to the
+//! right, y downwards.
 
 use std::fmt::Write;
 
@@ -10,16 +10,17 @@ use std::fmt::Write;
 pub(super) const WIDTH: f64 = 800.0;
 pub(super) const MARGIN: f64 = 24.0;
 
-/// Line spacing of texts of 12 units.
+/// Line spacing for 12-unit text.
 pub(super) const LINE_HEIGHT: f64 = 17.0;
 const TITLE_HEIGHT: f64 = 22.0;
-/// Average advance width of a character in a 12-unit sans-serif face, rounded up: faces differ.
+/// Average advance width of a character in a 12-unit sans-serif font, rounded up because fonts
+/// differ.
 const CHARACTER: f64 = 6.6;
 const TITLE_CHARACTER: f64 = 8.8;
 
 /// Variants differ in colour. The colours are distinguishable with the common colour-vision
-/// deficiencies (after Okabe and Ito, the light ones darkened to a contrast of 3:1 on white), and
-/// have counterparts for a dark background.
+/// deficiencies (after Okabe and Ito, with light colours darkened to a contrast of 3:1 on white),
+/// and have counterparts for a dark background.
 const STYLE: &str = "
 text { font: 12px system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #1f2328 }
 .title { font-size: 16px; font-weight: 600 }
@@ -70,14 +71,14 @@ text { fill: #e6edf3 }
 }
 ";
 
-/// Style of the marks of one routine.
+/// Mark style for one routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Bound,
     Selected,
-    /// By its index in the table of variants, so that it looks the same in all plots.
+    /// By index in the table of variants, so that a variant looks the same in all plots.
     Variant(usize),
-    /// By its index among the peers.
+    /// By index among the peers.
     Peer(usize),
 }
 
@@ -92,7 +93,7 @@ impl Look {
         }
     }
 
-    /// Path of the marker at a point; `None` for looks without one.
+    /// Returns the path of the marker at a point; `None` for looks without a marker.
     pub(super) fn marker(self, x: f64, y: f64) -> Option<String> {
         let corners: &[(f64, f64)] = match self {
             Self::Bound | Self::Selected => return None,
@@ -104,7 +105,7 @@ impl Look {
     }
 }
 
-/// Corners of the markers: about equal areas.
+/// Corners of the markers, of roughly equal area.
 const SHAPES: [&[(f64, f64)]; 6] = [
     &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
     &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
@@ -135,12 +136,12 @@ pub(super) struct Caption {
 /// A plot under construction.
 pub(super) struct Canvas {
     body: String,
-    /// Rules in addition to those of all plots.
+    /// Style rules in addition to those shared by all plots.
     rules: &'static str,
 }
 
 impl Canvas {
-    /// An empty plot with `caption`, and the y below it.
+    /// Creates an empty plot with `caption`; also returns the y coordinate below it.
     pub(super) fn new(caption: &Caption) -> (Self, f64) {
         let mut canvas = Self { body: String::new(), rules: "" };
         let mut y = MARGIN - 4.0;
@@ -181,20 +182,20 @@ impl Canvas {
         ));
     }
 
-    /// A line through points, in the look of a routine.
+    /// Draws a line through points, in the look of a routine.
     pub(super) fn polyline(&mut self, look: Look, points: &[(f64, f64)]) {
         let (class, points) = (look.class(), pairs(points));
         self.push(&format!("<polyline class=\"{class} line\" points=\"{points}\"/>"));
     }
 
-    /// A polygon, in the look of a routine.
+    /// Draws a polygon, in the look of a routine.
     pub(super) fn area(&mut self, look: Look, corners: &[(f64, f64)]) {
         let (class, points) = (look.class(), pairs(corners));
         self.push(&format!("<polygon class=\"{class} area\" points=\"{points}\"/>"));
     }
 
-    /// Marker for a line of one point: a ring for looks without a marker, small for the bound and
-    /// wide for the selected routine, so that neither hides the other.
+    /// Draws the marker for a single-point line: a ring for looks without a marker, small for the
+    /// bound and wide for the selected routine, so that neither hides the other.
     pub(super) fn dot(&mut self, look: Look, at: (f64, f64)) {
         let radius = match look {
             Look::Bound => 3.0,
@@ -206,7 +207,7 @@ impl Canvas {
         self.push(&format!("<circle class=\"{class} dot\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
-    /// The markers of a routine at points; none for looks without.
+    /// Draws the markers of a routine at points; none for looks without markers.
     pub(super) fn markers(&mut self, look: Look, points: &[(f64, f64)]) {
         let outline: String = points.iter().filter_map(|&(x, y)| look.marker(x, y)).collect();
         if !outline.is_empty() {
@@ -221,7 +222,7 @@ impl Canvas {
         ));
     }
 
-    /// A rectangle about which a viewer shows `title` when it is pointed at.
+    /// Draws a rectangle for which a viewer shows `title` on hover.
     pub(super) fn titled_rectangle(
         &mut self,
         class: &str,
@@ -243,7 +244,7 @@ impl Canvas {
     pub(super) fn finish(self, caption: &Caption, height: f64) -> String {
         let (width, height) = (number(WIDTH), number(height.ceil()));
         let (title, description) = (escape(&caption.title), escape(&caption.description));
-        // Two plots may come to stand in one page, so their identifiers differ.
+        // Two plots may be placed on one page, so their identifiers must differ.
         let id = escape(&caption.name);
         let mut svg = String::new();
         let _ = writeln!(
@@ -262,19 +263,19 @@ impl Canvas {
     }
 }
 
-/// Points in the syntax of SVG polygons.
+/// Formats points in SVG polygon syntax.
 fn pairs(points: &[(f64, f64)]) -> String {
     let pair = |(x, y): &(f64, f64)| format!("{},{}", number(*x), number(*y));
     points.iter().map(pair).collect::<Vec<_>>().join(" ")
 }
 
-/// A length rounded to a tenth of a unit.
+/// Formats a length rounded to a tenth of a unit.
 fn number(length: f64) -> String {
     let text = format!("{length:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// Escapes `text` as character data. Characters invalid in XML 1.0 are replaced.
+/// Escapes `text` as character data. Characters that are invalid in XML 1.0 are replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flame graph: call paths from the bottom up, each function as wide as its share with callees.
+//! A flame graph: call paths from the bottom up, each function as wide as its share including
+//! callees.
 //!
-//! Threads of one name are drawn as one. Colours are those of the kind of work; the name in a
-//! rectangle, and the text that appears above it, do without them.
+//! Threads with the same name are drawn as one. Colours indicate the kind of work; the name in a
+//! rectangle, and the text that appears above it, do not depend on them.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, MARGIN, WIDTH, cut};
@@ -14,9 +15,9 @@ const ROW: f64 = 18.0;
 const NARROWEST: f64 = 1.0;
 /// Padding of a name within its rectangle.
 const PADDING: f64 = 3.0;
-/// Rows that are drawn: deeper calls are part of the last.
+/// Maximum number of rows drawn: deeper calls are part of the last row.
 const MOST_ROWS: usize = 64;
-/// Columns of the legend, and their width.
+/// Number of legend columns, and their width.
 const LEGEND_COLUMNS: usize = 5;
 
 const RULES: &str = "
@@ -33,7 +34,7 @@ const RULES: &str = "
 }
 ";
 
-/// A function called along one path by threads of one name.
+/// A function called along one path by threads with the same name.
 #[derive(Default)]
 struct Frame {
     samples: u64,
@@ -42,7 +43,7 @@ struct Frame {
     callees: BTreeMap<String, Frame>,
 }
 
-/// The flame graph of a profile.
+/// Draws the flame graph of a profile.
 pub fn flame_graph(report: &ProfileReport) -> Plot {
     let whole = whole(report);
     let caption = caption(report);
@@ -74,11 +75,11 @@ fn caption(report: &ProfileReport) -> Caption {
             "{} samples of {} at {:.0}/s; callers are below, width is the share of the CPU time",
             report.samples, sampling.event, sampling.rate_hz
         )],
-        description: format!("Flame graph. Most time of their own: {}.", hottest.join(", ")),
+        description: format!("Flame graph. Most self time: {}.", hottest.join(", ")),
     }
 }
 
-/// All paths in one tree: threads by name, then functions.
+/// Builds one tree of all paths: threads by name, then functions.
 fn whole(report: &ProfileReport) -> Frame {
     let mut whole = Frame::default();
     for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
@@ -96,7 +97,7 @@ fn whole(report: &ProfileReport) -> Frame {
     whole
 }
 
-/// Rows above a function, of those that are drawn.
+/// Returns the number of drawn rows above a function.
 fn depth(frame: &Frame, scale: f64) -> usize {
     let drawn = frame.callees.values().filter(|callee| is_drawn(callee, scale));
     drawn.map(|callee| 1 + depth(callee, scale)).max().unwrap_or(0)
@@ -106,7 +107,7 @@ fn is_drawn(frame: &Frame, scale: f64) -> bool {
     frame.samples as f64 * scale >= NARROWEST
 }
 
-/// The kinds of work that there are, and the y below them.
+/// Draws the kinds of work present; returns the y coordinate below them.
 fn legend(canvas: &mut Canvas, report: &ProfileReport, top: f64) -> f64 {
     let width = (WIDTH - 2.0 * MARGIN) / LEGEND_COLUMNS as f64;
     for (at, one) in report.classes.iter().enumerate() {
@@ -120,7 +121,7 @@ fn legend(canvas: &mut Canvas, report: &ProfileReport, top: f64) -> f64 {
     top + ROW * (report.classes.len().div_ceil(LEGEND_COLUMNS) as f64 + 0.5)
 }
 
-/// Draws functions side by side from `at` to the right, and what they call above.
+/// Draws functions side by side from `at` to the right, with their callees above.
 fn draw(
     canvas: &mut Canvas,
     frames: &BTreeMap<String, Frame>,

@@ -11,7 +11,8 @@ pub(super) const LOWEST: f64 = 340.0;
 /// Padding between the frame and the outermost points, in octaves.
 const AIR: f64 = 0.3;
 
-/// The plot area and its ranges in octaves. Equal distances are equal factors, in both directions.
+/// The plot area and its ranges in octaves. Equal distances represent equal factors, in both
+/// directions.
 pub(super) struct Frame {
     pub(super) top: f64,
     pub(super) height: f64,
@@ -20,7 +21,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// A frame for points with positive coordinates.
+    /// Creates a frame for points with positive coordinates.
     pub(super) fn new<'a>(
         points: impl Iterator<Item = &'a (f64, f64)> + Clone,
         top: f64,
@@ -32,7 +33,7 @@ impl Frame {
             top,
             height,
             x_octaves: (left - AIR, right + AIR),
-            // Whole octaves, so that the frame ends at labels; at least one of them.
+            // Whole octaves, so that the frame ends at labels; at least one octave.
             y_octaves: (low.floor(), high.ceil().max(low.floor() + 1.0)),
         }
     }
@@ -41,7 +42,7 @@ impl Frame {
         self.top + self.height
     }
 
-    /// y below the labels of the x axis.
+    /// Returns the y coordinate below the x-axis labels.
     pub(super) fn end(&self) -> f64 {
         self.bottom() + 3.0 * LINE_HEIGHT + 4.0
     }
@@ -58,7 +59,7 @@ impl Frame {
         (self.x(point.0), self.y(point.1))
     }
 
-    /// Labels on the left at powers of two, with grid lines.
+    /// Draws labels on the left at powers of two, with grid lines.
     pub(super) fn y_axis(&self, canvas: &mut Canvas) {
         canvas.rectangle("plot", (LEFT, self.top), (RIGHT - LEFT, self.height));
         for value in powers(self.y_octaves) {
@@ -68,7 +69,7 @@ impl Frame {
         }
     }
 
-    /// Ticks below at powers of two, labelled by `label`.
+    /// Draws ticks at the bottom at powers of two, labelled by `label`.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, label: impl Fn(f64) -> Option<String>) {
         let bottom = self.bottom();
         canvas.line("axis", (LEFT, bottom), (RIGHT, bottom));
@@ -81,25 +82,25 @@ impl Frame {
         }
     }
 
-    /// Label of the x axis.
+    /// Draws the x-axis label.
     pub(super) fn x_label(&self, canvas: &mut Canvas, label: &str) {
         let middle = f64::midpoint(LEFT, RIGHT);
         canvas.text((middle, self.bottom() + 38.0), "", Anchor::Middle, label);
     }
 }
 
-/// Minimum and maximum; 0 and 0 if empty.
+/// Returns the minimum and maximum; 0 and 0 if empty.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let both = values.map(|value| (value, value));
     both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or_default()
 }
 
-/// Position of `value` along the octaves, 0 to 1.
+/// Returns the position of `value` along the octaves, 0 to 1.
 fn share(value: f64, (low, high): (f64, f64)) -> f64 {
     (value.log2() - low) / (high - low)
 }
 
-/// Powers of two in a range of octaves.
+/// Returns the powers of two in a range of octaves.
 fn powers((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }

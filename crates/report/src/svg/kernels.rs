@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of a `kernels` record: figures 2 to 7 of the white paper "Enhanced TCP/IP Performance with
-//! AltiVec" (throughput over size, warm and cold caches) for the machine of the record, and random
+//! AltiVec" (throughput over size, with warm and cold caches) for the recorded machine, and random
 //! sizes as bars.
 
 use super::Plot;
@@ -13,10 +13,11 @@ use linerate_plan::routines::{Block, Load, Section, Series, Unit, blocks};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
 
-/// Size quoted in legends if it was timed: payload of a full Ethernet packet.
+/// Size quoted in legends if it was timed: payload of a full-size Ethernet packet.
 const QUOTED: u64 = 1460;
 
-/// All plots with data: per kernel aligned sizes with warm and cold caches, and random sizes.
+/// Returns all plots that have data: for each kernel, aligned sizes with warm and cold caches, and
+/// random sizes.
 pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
     let unit = Unit::from_rows(&report.rows);
     let mut plots: Vec<Plot> = Vec::new();
@@ -28,13 +29,13 @@ pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
             Section::Mixes => view.mixes(),
             _ => None,
         };
-        // Of several placements of the mixes, the first.
+        // If the mixes have several placements, only the first is used.
         plots.extend(plot.filter(|plot| plots.iter().all(|other| other.name != plot.name)));
     }
     plots
 }
 
-/// One block as a plot sees it.
+/// One block as seen by a plot.
 struct View<'a> {
     report: &'a KernelsReport,
     block: &'a Block<'a>,
@@ -68,7 +69,7 @@ impl View<'_> {
         Some(Plot { name, title, svg: chart.svg() })
     }
 
-    /// One line per routine, and one for the bounds.
+    /// Returns one line per routine, and one for the bounds.
     fn lines(&self) -> Vec<Line> {
         let sizes: Vec<u64> = self.block.loads().into_iter().filter_map(Load::size).collect();
         let points = |row: &dyn Fn(u64) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -127,8 +128,8 @@ impl View<'_> {
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
 
-    /// Routines without bounds and other entry points, with their looks: other entry points
-    /// coincide with the selected routine.
+    /// Returns the routines, excluding bounds and other entry points, with their looks: other entry
+    /// points coincide with the selected routine.
     fn routines(&self) -> Vec<(&Series<'_>, Look)> {
         let variants = &self.report.variants;
         let variant = |series: &Series| {
@@ -154,7 +155,7 @@ impl View<'_> {
         }
     }
 
-    /// Bytes per cycle; gigabytes per second if cycles are unknown.
+    /// Returns bytes per cycle, or gigabytes per second if cycles are unknown.
     fn speed(&self, row: &Row) -> Option<f64> {
         let per_time = row.mean_bytes / self.unit.time(row)?;
         Some(match self.unit {
@@ -183,7 +184,7 @@ impl View<'_> {
         self.report.processor.as_deref().unwrap_or("an unknown processor")
     }
 
-    /// Conventions needed to read the figures.
+    /// States the conventions needed to read the figures.
     fn conditions(&self) -> String {
         let placement = &self.block.placement;
         let mut parts = vec![match placement.is_aligned() {
@@ -217,7 +218,7 @@ impl View<'_> {
             .iter()
             .filter_map(|line| Some(format!("{} {}", line.name, three_digits(at(line)?))));
         format!(
-            "Lines over the size of the buffer. {} at {}: {}.",
+            "Line chart over buffer size. {} at {}: {}.",
             self.speed_unit(),
             bytes(quoted as u64),
             values.collect::<Vec<_>>().join(", ")

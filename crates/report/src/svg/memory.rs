@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a `memory` record: load latency over chain size, with the levels as bands and the
-//! reach of the TLB.
+//! The plot for a `memory` record: load latency over chain size, with the levels as bands and the
+//! TLB reach.
 //!
-//! Points and ends of levels are as wide as their intervals.
+//! Points and level boundaries are as wide as their intervals.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
@@ -14,7 +14,7 @@ use linerate_record::memory::{Curve, CurvePoint, MemoryLevel, MemoryReport, Orde
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 
-/// Load latency over chain size, with the levels; `None` without a curve.
+/// Plots load latency over chain size, with the levels; `None` without a curve.
 pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let line = |curve: &Curve| {
         let (name, look) = (clean(&curve_name(curve, report)), look(curve, report));
@@ -35,8 +35,8 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
-/// Look by order of loads, the same in all plots; page sizes other than that of the levels are
-/// subdued.
+/// Returns the look for a load order, the same in all plots; page sizes other than that of the
+/// levels are subdued.
 fn look(curve: &Curve, report: &MemoryReport) -> Look {
     let index = match curve.order {
         Order::PageLocal => 3,
@@ -46,17 +46,17 @@ fn look(curve: &Curve, report: &MemoryReport) -> Look {
     if curve.pages == report.pages.used { Look::Variant(index) } else { Look::Peer(index) }
 }
 
-/// The largest size that most lines have, quoted in the legend. `None` without lines.
+/// Returns the largest size that most lines have, quoted in the legend. `None` without lines.
 fn quoted_size(lines: &[Line]) -> Option<f64> {
     let points = lines.iter().flat_map(|line| &line.points);
     let mut sizes: Vec<f64> = points.map(|point| point.0).collect();
     sizes.sort_by(f64::total_cmp);
-    // Of runs of the same length the last, and so the greatest, is taken.
+    // Of runs with equal length the last, and thus the largest size, is taken.
     let most = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
     most.first().copied()
 }
 
-/// Conventions needed to read the figures.
+/// States the conventions needed to read the figures.
 fn conditions(report: &MemoryReport) -> String {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
     let passes = points.clone().map(|point| point.passes_ns.len());
@@ -71,7 +71,7 @@ fn conditions(report: &MemoryReport) -> String {
         parts.push(format!("shaded: {confidence} % intervals"));
     }
     if !report.levels.is_empty() {
-        parts.push("dashed: the time of a level".to_owned());
+        parts.push("dashed: the latency of a level".to_owned());
     }
     if let Some(ghz) = report.timer.core_ghz.as_number() {
         parts.push(format!("1 ns is {} cycles", three_digits(ghz)));
@@ -85,12 +85,12 @@ fn conditions(report: &MemoryReport) -> String {
     parts.join("; ") + "."
 }
 
-/// The levels and the TLB in words.
+/// Describes the levels and the TLB in words.
 fn description(report: &MemoryReport) -> String {
     let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
     let level = |level: &MemoryLevel| match level.size_bytes.as_number() {
         Some(_) => format!(
-            "{} up to {}, {} a load",
+            "{} up to {}, {} per load",
             level.name,
             quoted(&level.size_bytes, memory_size),
             ns(&level.latency_ns)
@@ -99,7 +99,7 @@ fn description(report: &MemoryReport) -> String {
     };
     let levels: Vec<String> = report.levels.iter().map(level).collect();
     let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();
-    let mut text = "Lines of ns per load over bytes, both axes logarithmic.".to_owned();
+    let mut text = "Line chart of ns per load over bytes, both axes logarithmic.".to_owned();
     for (what, parts) in [("Levels", levels), ("Translation buffer", tlb)] {
         if !parts.is_empty() {
             text += &format!(" {what}: {}.", parts.join("; "));
@@ -141,7 +141,7 @@ const RULES: &str = "\
 }
 ";
 
-/// Width of a label on the x axis with padding: `256 KiB`.
+/// Width of an x-axis label with padding: `256 KiB`.
 const LABEL_WIDTH: f64 = 56.0;
 /// Width of a name in the legend.
 const NAME_ROOM: f64 = 46.0;
@@ -163,7 +163,7 @@ impl Chart<'_> {
         let (mut canvas, y) = Canvas::new(caption);
         canvas.rules(RULES);
         let marks: Vec<Mark> = marks(self.report);
-        // Over the area a line for the unit, one for the levels, and one for each mark.
+        // Above the area: one line for the unit, one for the levels, and one for each mark.
         let top = y + (2.5 + marks.len() as f64) * LINE_HEIGHT;
         let legend_height = (self.lines.len() as f64 + 2.0) * ENTRY_HEIGHT
             + self.report.levels.len() as f64 * LEVEL_HEIGHT;
@@ -176,9 +176,9 @@ impl Chart<'_> {
         let is_labelled = |bytes: &f64| bytes.log2() % step == 0.0;
         frame.x_axis(&mut canvas, |bytes| Some(bytes).filter(is_labelled).map(memory_size));
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
-        frame.x_label(&mut canvas, "bytes of the chain (both axes logarithmic)");
+        frame.x_label(&mut canvas, "chain size in bytes (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
-        // The curve that levels are from is the first: drawn last, it is in front.
+        // The curve the levels come from is the first: drawn last, it is in front.
         for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
             canvas.area(line.look, &corners(spread, &frame));
             line.draw(&mut canvas, &frame);
@@ -188,7 +188,7 @@ impl Chart<'_> {
         canvas.finish(caption, frame.end())
     }
 
-    /// Every second level shaded, names above, ends as wide as their intervals.
+    /// Draws every second level shaded, with names above and ends as wide as their intervals.
     fn bands(&self, canvas: &mut Canvas, frame: &Frame, names_y: f64) {
         let within = |bytes: f64| frame.x(bytes).clamp(LEFT, RIGHT);
         let mut left = LEFT;
@@ -239,7 +239,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The levels in the legend: name, size and latency, with intervals.
+    /// Lists the levels in the legend: name, size and latency, with intervals.
     fn levels(&self, canvas: &mut Canvas, mut y: f64) {
         let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
         for level in &self.report.levels {
@@ -255,7 +255,7 @@ impl Chart<'_> {
     }
 }
 
-/// By size: bytes and the ends of the interval of ns per load.
+/// By size: bytes, and the ends of the interval for ns per load.
 type Spread = Vec<(f64, [f64; 2])>;
 
 fn spread(curve: &Curve) -> Spread {
@@ -270,7 +270,7 @@ fn spread(curve: &Curve) -> Spread {
     spread
 }
 
-/// The corners of the area between the ends of the intervals.
+/// Returns the corners of the area between the ends of the intervals.
 fn corners(spread: &Spread, frame: &Frame) -> Vec<(f64, f64)> {
     let place =
         |bytes: f64, ns: f64| (frame.x(bytes), frame.y(ns).clamp(frame.top, frame.bottom()));

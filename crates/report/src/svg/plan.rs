@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a plan: rates as written and of each recommended change, with intervals.
+//! The plot of a plan: rates as written and for each recommended change, with intervals.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of a `tcp` record: figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with
+//! Plots for a `tcp` record: figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with
 //! AltiVec" for each stack: shares of the time, work relative to plain C, and throughput.
 
 use super::Plot;
@@ -9,11 +9,11 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// The set of the white paper's routines in C, and the one without checksums.
+/// The set with the white paper's routines in C, and the set without checksums.
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// All plots with data.
+/// Returns all plots that have data.
 pub fn tcp(report: &TcpReport) -> Vec<Plot> {
     let of_stack = |stack| {
         let view = View { report, stack };
@@ -28,7 +28,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Figure 9, for plain C and for the selected set.
+    /// Plots figure 9, for plain C and for the selected set.
     fn shares(&self) -> Option<Plot> {
         let bars = |pattern: &TcpPattern| {
             let sets = pattern.sets.iter();
@@ -61,11 +61,11 @@ impl View<'_> {
 
     /// Figure 11.
     fn throughput(&self) -> Option<Plot> {
-        let label = "payload, Gb/s of CPU time";
+        let label = "payload, Gb per second of CPU time";
         self.of_sets("throughput", "TCP throughput", label, &|set| &set.gbps_per_cpu_s)
     }
 
-    /// One bar per set.
+    /// Plots one bar per set.
     fn of_sets(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with AltiVec" in a terminal:
-//! shares of the time, work relative to plain C, throughput. Only the most informative sets; the
-//! tables have the others.
+//! shares of the time, work relative to plain C, throughput. Includes only the most informative
+//! sets; the tables have the others.
 
 use super::{DOCUMENT, OFF, line};
 use crate::Style;
@@ -11,7 +11,7 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// Fill characters of the bars of a routine and of the bound, and of the shares of checksums,
+/// Fill characters for the bars of a routine and of the bound, and for the shares of checksums,
 /// copies and copies with checksum.
 const BAR: char = '█';
 const BOUND: char = '░';
@@ -21,17 +21,16 @@ const INDENT: usize = 2;
 const NAME_COLUMNS: usize = 13;
 const VALUE_COLUMNS: usize = 7;
 
-/// Minimum columns of a bar.
+/// Minimum width of a bar in columns.
 const BAR_COLUMNS_MIN: usize = 10;
 
-/// The charts of a stack.
+/// Formats the charts for a stack.
 pub(super) fn charts(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let chart = Chart { report, stack, style };
     stacked(&[
         chart.shares(),
-        chart.of("over C", "work over that of the white paper's C", &|set| &set.over_c),
-        chart
-            .of("throughput", "Gb/s of payload per second of CPU time", &|set| &set.gbps_per_cpu_s),
+        chart.of("over C", "work relative to the white paper's C", &|set| &set.over_c),
+        chart.of("throughput", "Gb of payload per second of CPU time", &|set| &set.gbps_per_cpu_s),
     ])
 }
 
@@ -42,8 +41,8 @@ struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Plain C, the best scalar set, the selected set, and the bound; all sets if none but the
-    /// bound took part.
+    /// Returns plain C, the best scalar set, the selected set, and the bound; or all sets if none
+    /// of these except the bound took part.
     fn sets<'p>(&self, pattern: &'p TcpPattern) -> Vec<&'p TcpSet> {
         let telling = [DOCUMENT, &self.report.scalar, &self.report.selected, OFF];
         let is_telling = |set: &&TcpSet| telling.contains(&set.name.as_str());
@@ -54,7 +53,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Figure 9: share of each routine in the time.
+    /// Formats figure 9: each routine's share of the time.
     fn shares(&self) -> String {
         let mut rows = Vec::new();
         for pattern in &self.stack.patterns {
@@ -70,13 +69,13 @@ impl Chart<'_> {
         let [sum, copy, both] = SHARES;
         let what = format!(
             "{}: share of CPU time in checksums {sum}, copies {copy} and combined copy+checksum \
-             {both}, as timed; a full line is 100 %",
+             {both}, as timed; a full bar is 100 %",
             self.stack.name
         );
         self.drawn("shares", &what, &rows)
     }
 
-    /// A figure of each set on a common scale: the longest bar is the largest value.
+    /// Formats a figure of each set on a common scale: the longest bar is the largest value.
     fn of(&self, label: &str, what: &str, figure: &dyn Fn(&TcpSet) -> &Figure) -> String {
         let patterns = self.stack.patterns.iter();
         let sets = patterns.flat_map(|p| self.sets(p).into_iter().map(move |set| (p, set)));
@@ -94,7 +93,7 @@ impl Chart<'_> {
         self.drawn(label, &what, &rows)
     }
 
-    /// One line per row, with patterns named once. Empty without rows.
+    /// Formats one line per row, naming each pattern once. Empty without rows.
     fn drawn(&self, label: &str, what: &str, rows: &[Row<'_>]) -> String {
         if rows.is_empty() {
             return String::new();
@@ -126,11 +125,11 @@ struct Row<'a> {
     pattern: &'a TcpPattern,
     set: &'a str,
     value: String,
-    /// Consecutive shares of the whole length.
+    /// Consecutive shares of the full length.
     parts: Vec<(f64, char)>,
 }
 
-/// Each part ends at the nearest column, so that rounding errors do not accumulate.
+/// Draws a bar; each part ends at the nearest column, so that rounding errors do not accumulate.
 fn bar(parts: &[(f64, char)], room: usize) -> String {
     let (mut text, mut end, mut drawn) = (String::new(), 0.0, 0);
     for (share, glyph) in parts {
@@ -149,7 +148,7 @@ mod tests {
     #[test]
     fn parts_of_a_bar_end_where_their_sum_does() {
         assert_eq!(bar(&[(0.5, 'a'), (0.25, 'b')], 8), "aaaabb");
-        // Each alone would be rounded up.
+        // Individually, each would be rounded up.
         assert_eq!(bar(&[(0.06, 'a'), (0.06, 'b'), (0.06, 'c')], 10), "ac");
         assert_eq!(bar(&[(1.0, 'a'), (1.0, 'b')], 3), "aaa");
         assert_eq!(bar(&[(0.0, 'a')], 3), "");

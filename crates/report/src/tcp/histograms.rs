@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lengths and alignments of the stacks' calls: of the selected set, or of the first set if it did
-//! not take part. Sets differ only in whether copy+checksum is one call or two.
+//! Lengths and alignments of the stacks' calls: for the selected set, or for the first set if the
+//! selected one did not take part. Sets differ only in whether copy+checksum is one call or two.
 
 use super::line;
 use crate::Style;
@@ -11,7 +11,7 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpReport, TcpSeam};
 /// Bytes per class of source alignment.
 const ALIGNMENT_STEP: usize = 8;
 
-/// A table of lengths and one of alignments for every pattern of every stack.
+/// Formats a table of lengths and one of alignments for every pattern of every stack.
 pub fn histograms(report: &TcpReport, style: &Style) -> String {
     let mut parts = Vec::new();
     for stack in &report.stacks {
@@ -20,7 +20,7 @@ pub fn histograms(report: &TcpReport, style: &Style) -> String {
             let Some(set) = selected.or(pattern.sets.first()) else { continue };
             let calls = |seam: &TcpSeam| {
                 let mean = significant(seam.bytes as f64 / seam.calls.max(1) as f64);
-                format!("{} calls of {} of {mean} bytes", count(seam.calls), named(seam))
+                format!("{} calls of {} ({mean} bytes on average)", count(seam.calls), named(seam))
             };
             let calls: Vec<String> = set.seam.iter().map(calls).collect();
             let calls = if calls.is_empty() { "no calls".to_owned() } else { calls.join(", ") };
@@ -44,7 +44,7 @@ fn named(seam: &TcpSeam) -> &str {
     }
 }
 
-/// A class of lengths: 0, 1, 2 to 3, 4 to 7, and so on.
+/// Formats a length class: 0, 1, 2 to 3, 4 to 7, and so on.
 fn length(class: usize) -> String {
     match class {
         0 | 1 => class.to_string(),
@@ -52,12 +52,12 @@ fn length(class: usize) -> String {
     }
 }
 
-/// Bytes past a multiple of 64.
+/// Formats the bytes past a multiple of 64.
 fn place(class: usize) -> String {
     format!("64n+{}-{}", ALIGNMENT_STEP * class, ALIGNMENT_STEP * (class + 1) - 1)
 }
 
-/// Share of each routine's calls in each non-empty class.
+/// Formats each routine's share of calls in each non-empty class.
 fn table<'s>(
     what: &str,
     seam: &'s [TcpSeam],

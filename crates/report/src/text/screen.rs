@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One screen of a record: the answer, its basis, the next step.
+//! One screen for a record: the answer, its basis, the next step.
 
 use super::{of_flows, sentence_of, sentences};
 use crate::layout::{Paint, labelled, limited, painted, stacked};
@@ -9,10 +9,10 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
 
-/// Lines of a screen, excluding the command typed.
+/// Lines on a screen, excluding the command line typed.
 const SCREEN_LINES: usize = 39;
 
-/// The answer and as much of the rest as fits; the last line points to the remainder.
+/// Formats the answer and as much of the rest as fits; the last line points to the remainder.
 pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Glyphs) -> String {
     let below = match &record.body {
         Body::Run(report) => of_run(report, whole, narrow),
@@ -42,9 +42,11 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let line = |label, text: &str| labelled(label, Paint::Head, &clean(text), narrow);
     let finding = report.finding.as_ref().map_or_else(String::new, |finding| {
         let next = match finding.limit {
-            _ if report.dead_end().is_some() => {
-                line("do", "linerate stages KIND  # lists what the stage accepts and why it drops")
-            }
+            _ if report.dead_end().is_some() => line(
+                "do",
+                "linerate stages KIND  # lists what the stage accepts and its drop \
+                            reasons",
+            ),
             Limit::Processing => line("do", "linerate tune PATH.toml  # try other mappings"),
             Limit::Offered => line("do", "--rate max  # find the maximum rate"),
             Limit::CannotTell => String::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Details of an observation: CPUs, functions, sockets, events, and what was not read.
+//! Details of an observation: CPUs, functions, sockets, events, and unreadable data.
 
 use super::{line, maybe, put};
 use crate::Style;
@@ -28,7 +28,7 @@ fn headed(head: &str, grid: &Grid, style: &Style) -> String {
     }
 }
 
-/// Evidence of a finding.
+/// Evidence for a finding.
 fn evidence(finding: &WhyFinding, style: &Style) -> String {
     let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
     for one in &finding.evidence {
@@ -38,7 +38,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
     headed(finding.cause.name(), &grid, style)
 }
 
-/// Threads that ran instead of a thread.
+/// Threads that ran while another one waited for a CPU.
 fn waits(observation: &Observation, style: &Style) -> String {
     let mut grid =
         Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
@@ -155,7 +155,7 @@ fn events(observation: &Observation, style: &Style) -> String {
     stacked(&[grid.render(style), protocols.render(style)])
 }
 
-/// Data that could not be read, the reason, and the command that changes it.
+/// Data that could not be read, with the reason and the command that fixes it.
 fn unread(observation: &Observation, style: &Style) -> String {
     let one = |unread: &linerate_record::why::Unread| {
         let fix = unread.fix.as_ref().map_or_else(String::new, |fix| line("  try", fix, style));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packet ledger: a row per layer, with the losses there.
+//! The packet ledger: one row per layer, with the losses at that layer.
 
 use super::{count, maybe, put};
 use crate::layout::Grid;
@@ -53,7 +53,7 @@ fn name(layer: Layer) -> &'static str {
     }
 }
 
-/// Whether a row has a loss, or belongs to the program or its interface.
+/// Whether a row is worth showing: it has losses, or it belongs to the program or its interface.
 fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
     let is_lossy = row.losses.iter().any(|loss| loss.whose != Whose::Nobody)
         || row.unaccounted.is_some_and(|rest| rest > 0);
@@ -65,7 +65,7 @@ fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
         || row.packets.is_some_and(|packets| packets as f64 >= observation.elapsed_s * 100.0)
 }
 
-/// Packets lost at the layer that may be the program's; `None` if unknown.
+/// Lost packets at this layer that may belong to the program; `None` if unknown.
 fn lost(row: &LedgerRow) -> Option<u64> {
     let counted: u64 =
         row.losses.iter().filter(|loss| loss.whose != Whose::Nobody).map(|loss| loss.packets).sum();
@@ -76,13 +76,13 @@ fn lost(row: &LedgerRow) -> Option<u64> {
     }
 }
 
-/// Reasons of losses, or the counter.
+/// The reasons for the losses, or the counter.
 fn went(row: &LedgerRow, detail: Detail) -> String {
     let shown = if detail == Detail::Full { usize::MAX } else { 2 };
     let mut parts: Vec<String> = Vec::new();
     if let Some(rest) = row.unaccounted.filter(|rest| *rest > 0) {
         parts.push(format!(
-            "{} unaccounted for: lost in its ring, which has no counter",
+            "{} unaccounted for: lost in the program's ring, which has no counter",
             count(rest)
         ));
     }

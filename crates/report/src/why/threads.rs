@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time budgets: a row per thread, with shares of its wall time that sum to 1.
+//! The time budgets: one row per thread, with shares of its wall time that add up to 1.
 
 use super::put;
 use crate::layout::Grid;
@@ -11,7 +11,7 @@ use linerate_record::why::{Observation, ThreadActivity, ThreadState};
 /// Maximum number of threads on one screen.
 const MOST: usize = 6;
 
-/// Columns in which no share exceeds this are omitted from one screen.
+/// Columns in which no share exceeds this are omitted from the one-screen view.
 const VISIBLE: f64 = 0.005;
 
 /// The time budgets of threads.
@@ -74,10 +74,10 @@ fn percent(thread: &ThreadActivity, state: ThreadState) -> String {
     share.map_or_else(|| ABSENT.to_owned(), crate::value::percent)
 }
 
-/// Object of epoll calls, which adds nothing.
+/// The object name of epoll calls, which is uninformative.
 const EVENT_POLL: &str = "[eventpoll]";
 
-/// The call in which it slept longest.
+/// The call in which the thread slept longest.
 fn asleep_in(thread: &ThreadActivity) -> String {
     let Some(sleep) = thread.asleep_on.first() else { return String::new() };
     match sleep.object.as_deref().filter(|object| *object != EVENT_POLL) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels of a fictitious machine.
+//! Kernels on a fictitious machine.
 
 use linerate_record::kernels::{
     ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
@@ -11,7 +11,8 @@ use linerate_record::{Figure, Tier};
 const SIZES: [u64; 13] = [20, 40, 64, 128, 256, 512, 576, 1460, 1500, 4096, 8000, 9000, 65536];
 const CYCLES_PER_TICK: f64 = 1.4227;
 
-/// A routine that takes `call` cycles plus `per_byte` per byte, more beyond 32 KiB.
+/// A routine that takes `call` cycles plus one cycle per `bytes_per_cycle` bytes, and more beyond
+/// 32 KiB.
 #[derive(Clone)]
 struct Routine {
     name: &'static str,
@@ -49,7 +50,7 @@ const COPY: [Routine; 5] = [
     routine("avx512vnni", Role::Variant, 11.2, 30.9),
 ];
 
-/// State and offsets of a case; sizes are added one by one.
+/// Cache state and offsets of a case; sizes are added one by one.
 #[derive(Clone)]
 struct Case {
     kernel: Kernel,
@@ -59,7 +60,7 @@ struct Case {
     destination: Option<u32>,
     page_distance: Option<u32>,
     offsets: Option<Vec<u32>>,
-    /// Slowdown of a call by state and offsets.
+    /// Factor by which the state and the offsets slow a call down.
     slower: f64,
 }
 
@@ -106,7 +107,7 @@ fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, boun
     }
 }
 
-/// All routines in all `sizes` and `mixes` of a case.
+/// All routines at all `sizes` and `mixes` of a case.
 fn rows(case: &Case, routines: &[Routine], sizes: &[u64], mixes: &[Mix]) -> Vec<Row> {
     let sizes = sizes.iter().map(|&size| (Some(size), None));
     let mixes = mixes.iter().map(|&mix| (None, Some(mix)));

@@ -26,7 +26,7 @@ fn kernels_in_colour_and_narrow() {
     assert_golden("kernels-color.txt", &color, &kernels(&report(), Sizes::Distinct, &color));
 }
 
-/// One wrong routine, no core clock, rows without numbers, and malicious texts.
+/// One wrong routine, no core clock, rows without numbers, and malicious strings.
 #[test]
 fn kernels_that_could_not_be_timed() {
     let mut report = report();
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// All sizes named by the user have a column, down to 40 columns of text.
+/// All sizes that the user named get a column, down to a text width of 40.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();

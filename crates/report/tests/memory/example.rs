@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of a fictitious machine.
+//! Memory hierarchy of a fictitious machine.
 
 use linerate_record::memory::{
     Bandwidth, Bin, ChainsPoint, Conditions, Cost, Curve, CurvePoint, Effort, EventOfChase,
@@ -14,7 +14,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const CORE_GHZ: f64 = 3.694;
 
-/// Size of each level in bytes, and its latency in ns.
+/// Size in bytes and latency in ns of each level.
 const LEVELS: [(f64, f64); 4] = [
     (32.0 * KIB as f64, 1.083),
     (1.02 * MIB as f64, 3.8),
@@ -22,7 +22,7 @@ const LEVELS: [(f64, f64); 4] = [
     (f64::INFINITY, 98.3),
 ];
 
-/// Entries of the first TLB level, and the cost of a miss in ns.
+/// Number of entries in the first TLB level, and the cost of a miss in ns.
 const ENTRIES: f64 = 72.0;
 const MISS_NS: f64 = 1.9;
 
@@ -45,7 +45,8 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "synthetic", reason)
 }
 
-/// ns per load of a page-local chain, rising from level to level over about an octave.
+/// Time per load of a page-local chain in ns; each step from one level to the next spans about an
+/// octave.
 pub(crate) fn local_ns(bytes: f64) -> f64 {
     let mut ns = LEVELS[0].1;
     for pair in LEVELS.windows(2) {
@@ -160,13 +161,13 @@ fn costs() -> Vec<Cost> {
     each.collect()
 }
 
-/// A mode measured with a timer of 10 ns.
+/// A mode measured with a timer resolution of 10 ns.
 fn mode(name: &str, ns: f64, share: f64) -> Mode {
     let (low_ns, high_ns) = (Some(ns - 5.0), Some(ns + 5.0));
     Mode { name: Some(name.to_owned()), ns, low_ns, high_ns, share }
 }
 
-/// 1000 loads of 8 MiB with a timer that ticks every 10 ns.
+/// 1000 loads from 8 MiB, with a timer that ticks every 10 ns.
 fn clusters() -> Histogram {
     let counts =
         [(-10.0, 3), (0.0, 301), (10.0, 315), (20.0, 22), (90.0, 61), (100.0, 247), (110.0, 40)];
@@ -188,7 +189,7 @@ fn clusters() -> Histogram {
     }
 }
 
-/// Identical loads, and a chain without a level.
+/// Loads that all take the same time, and a chain that is assigned to no level.
 fn single() -> Histogram {
     Histogram {
         bytes: 8 * KIB,
@@ -304,7 +305,7 @@ fn os_view() -> Vec<OsView> {
     ]
 }
 
-/// Counts of a processor whose cache miss counter counts time.
+/// Counts from a processor whose cache-miss event increases with time.
 pub(crate) fn counted() -> MemoryReport {
     let event = |name: &str, per_load: Figure| EventOfChase {
         event: name.to_owned(),
@@ -335,7 +336,7 @@ pub(crate) fn counted() -> MemoryReport {
     MemoryReport { events, events_reason: None, ..report() }
 }
 
-/// A short, interrupted run on a machine that provides little information.
+/// A short, interrupted run on a machine that reports little.
 pub(crate) fn bare() -> MemoryReport {
     let whole = report();
     let why = "interrupted before";
@@ -386,7 +387,7 @@ pub(crate) fn bare() -> MemoryReport {
     }
 }
 
-/// Records that no measurement produces, but a file may contain.
+/// Records that no measurement produces but that a file may contain.
 pub(crate) fn odd() -> Vec<MemoryReport> {
     let values = [0.0, -1.0, f64::MIN_POSITIVE, 1e300];
     let of_value = |&value: &f64| {

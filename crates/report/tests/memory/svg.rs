@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of memory.
+//! The memory plot.
 
 use crate::common::assert_same;
 use crate::drawing::{assert_is_sound, number, of_class, points};
@@ -20,7 +20,7 @@ fn the_curves_and_the_levels() {
     assert_same("memory.svg", &plot(&report()));
 }
 
-/// Inverse of a log2 axis from two of its labels: the value at a coordinate.
+/// Inverse of a log2 axis, derived from two of its labels: maps a coordinate to its value.
 fn scale(a: (f64, f64), b: (f64, f64)) -> impl Fn(f64) -> f64 {
     move |at| a.1 * (b.1 / a.1).powf((at - a.0) / (b.0 - a.0))
 }
@@ -115,6 +115,6 @@ fn odd_records_are_drawn_too() {
             true
         })
         .collect();
-    // Times that no load takes are not drawn.
+    // Times that no load can take are not drawn.
     assert_eq!(drawn, [false, false, false, false, true, true, true]);
 }

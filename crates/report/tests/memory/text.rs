@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The terminal report of memory.
+//! The terminal report on memory.
 
 use crate::common::{PLAIN, assert_golden};
 use crate::example::{bare, counted, local_ns, odd, provenance, report};
@@ -117,7 +117,7 @@ fn the_plot_shows_what_was_measured() {
     let text = memory(&alone, &provenance(), Detail::Brief, Glyphs::Ascii, &NARROW);
     let area = area(&text);
     assert_eq!(area.len(), 16, "{text}");
-    // 4 KiB to 256 MiB over the columns, 1 to 128 ns over the lines.
+    // The columns cover 4 KiB to 256 MiB, the rows 1 to 128 ns.
     let columns = 80 - "128 |".len() - " * page-local".len();
     let row_of = |ns: f64| 16.0 - ns.log2() / 7.0 * 16.0;
     for column in 0..columns {
@@ -152,7 +152,8 @@ fn odd_records_are_rendered_too() {
     }
 }
 
-/// The second measured level is the system's L3: statements are matched by size, not by name.
+/// The second measured level is the L3 that the OS reports: levels are matched by size, not by
+/// name.
 #[test]
 fn what_the_system_says_is_next_to_the_level_that_was_found() {
     let mut other = report();

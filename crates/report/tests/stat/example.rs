@@ -20,7 +20,7 @@ fn exact(value: f64, tier: Tier) -> Figure {
     Figure::exact("events", value, tier, "by hand")
 }
 
-/// An event that was counted all the time.
+/// An event that was counted for the whole run.
 fn always(name: &str, count: u64, tier: Tier) -> EventCount {
     EventCount {
         name: name.to_owned(),
@@ -83,7 +83,7 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
 
 /// The times of a simulation.
 pub(crate) fn no_times() -> BTreeMap<String, Figure> {
-    let reason = "simulation time is not the time of the command";
+    let reason = "the simulator's run time is not that of the command";
     BTreeMap::from([("elapsed_s".to_owned(), Figure::absent("s", Tier::Sim, "clock", reason))])
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// Nine multiplexed events, one of them counted all the time.
+/// Nine multiplexed events, one of which was counted for the whole run.
 pub(crate) fn turns() -> StatReport {
     let cycles = EventCount {
         native: Some("CPU_CYCLES (0xff)".to_owned()),
@@ -277,7 +277,7 @@ pub(crate) fn without_pmu() -> StatReport {
     }
 }
 
-/// A simulation with repetitions, compared with a baseline.
+/// A repeated simulation, compared with a baseline.
 pub(crate) fn simulated() -> StatReport {
     let not_simulated = "Valgrind simulates no address translation";
     let events = vec![
@@ -359,7 +359,7 @@ pub(crate) fn rows() -> StatReport {
     StatReport { intervals: vec![first, second], threads, ..report }
 }
 
-/// A command that was killed in repeated runs: medians with intervals, no scaling.
+/// A command that was run repeatedly and killed: medians with intervals, no scaling.
 pub(crate) fn repeated() -> StatReport {
     let runs = |name: &str, value: f64, share: f64| EventCount {
         raw: None,

@@ -14,7 +14,7 @@ fn table(report: &StatReport, style: &Style) -> String {
     stat(&timed(report, example::figures()), Detail::Brief, style)
 }
 
-/// The report with these times.
+/// A copy of the report with these times.
 fn timed(report: &StatReport, times: Figures) -> StatReport {
     StatReport { times, ..report.clone() }
 }
@@ -89,7 +89,8 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
 
-/// One command has all events, since `-e` takes a list; other differences need separate commands.
+/// One command covers all events, since `-e` takes a list; fixes that differ in anything else need
+/// separate commands.
 #[test]
 fn a_fix_that_differs_in_the_event_alone_is_printed_once() {
     let mut report = example::simulated();
@@ -116,7 +117,7 @@ fn of_several_runs_one_bad_end_and_what_was_left_out_are_reported() {
     figures.insert("elapsed_s".to_owned(), each);
     let text = stat(&timed(&report, figures), Detail::Brief, &PLAIN);
     for wanted in [
-        "ended       with status 3, in at least one run; interrupted: counts cover the previous \
+        "ended       with status 3, in at least one run; interrupted: counts cover the completed \
          runs\n",
         "elapsed     1.41 s a run, 16.5 s user, ",
         "; 16.9 s in all\n",
@@ -140,7 +141,8 @@ fn rpistat_has_its_layout() {
     assert_same("stat-rpistat.txt", &rpistat(&report, &example::provenance()));
 }
 
-/// The original's labels in its order, with only counts and additions between them.
+/// Has the labels of the original `rpistat` in its order, with only counts and our additions
+/// between them.
 #[test]
 fn rpistat_has_the_lines_of_the_original() {
     let text = rpistat(&example::turns(), &example::provenance());

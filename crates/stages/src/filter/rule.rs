@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One rule: its text, and the masks and ranges it is compiled to.
+//! A filter rule: its text, and the masks and ranges it is compiled to.
 
 use crate::headers::protocol;
 use crate::params::{Prefix, Prefix4, Prefix6};
@@ -13,15 +13,15 @@ pub(super) const LATER_FRAGMENT: u16 = 0x100;
 pub(super) struct Key<A> {
     pub(super) source: A,
     pub(super) destination: A,
-    /// The IP protocol, with [`LATER_FRAGMENT`].
+    /// The IP protocol, combined with [`LATER_FRAGMENT`].
     pub(super) protocol: u16,
-    /// 0 where the protocol has none.
+    /// 0 if the protocol has no ports.
     pub(super) source_port: u16,
-    /// 0 where the protocol has none.
+    /// 0 if the protocol has no ports.
     pub(super) destination_port: u16,
 }
 
-/// An address, as far as rules compare it.
+/// An address, as rules compare it.
 pub(super) trait Address: Copy {
     /// Whether `self` and `other` differ in a bit of `mask`.
     fn differs(self, other: Self, mask: Self) -> bool;
@@ -74,7 +74,7 @@ impl Ports {
 impl<A: Address> Rule<A> {
     #[inline]
     pub(super) fn matches(&self, key: &Key<A>) -> bool {
-        // Addresses decide most often; the rest is joined without branches.
+        // The addresses usually decide; the other conditions are combined without branches.
         !key.destination.differs(self.destination, self.destination_mask)
             && !key.source.differs(self.source, self.source_mask)
             && ((key.protocol ^ self.protocol) & self.protocol_mask == 0)
@@ -83,7 +83,7 @@ impl<A: Address> Rule<A> {
     }
 }
 
-/// Rules parsed from a text: one per IP version it applies to.
+/// Rules parsed from one text: one for each IP version it applies to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parsed {
     pub(super) v4: Option<Rule<u32>>,
@@ -92,21 +92,23 @@ pub(super) struct Parsed {
 
 /// One side of a rule: where packets come from or go to.
 struct Side {
-    /// `None`: any, of either version.
+    /// `None`: any address of either IP version.
     prefix: Option<Prefix>,
     ports: Option<Ports>,
 }
 
-/// The words of a rule, and the rule they belong to, for messages.
+/// The words of a rule, and the whole rule for error messages.
 struct Words<'t> {
     rule: &'t str,
     rest: Peekable<SplitWhitespace<'t>>,
 }
 
 impl<'t> Words<'t> {
-    /// The next word, or what is missing.
+    /// Returns the next word, or an error that names what is missing.
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
-        self.rest.next().ok_or_else(|| format!("\"{}\" ends, expected {wanted}", self.rule))
+        self.rest
+            .next()
+            .ok_or_else(|| format!("\"{}\" ends too early, expected {wanted}", self.rule))
     }
 
     fn wrong(&self, wanted: &str, word: &str) -> String {
@@ -131,7 +133,7 @@ impl<'t> Words<'t> {
         }))
     }
 
-    /// `PREFIX|any [port N|N-M]` behind the word `name`.
+    /// Parses `PREFIX|any [port N|N-M]` after the word `name`.
     fn side(&mut self, name: &str) -> Result<Side, String> {
         self.expect(name)?;
         let prefix = match self.take("a prefix or any")? {
@@ -183,7 +185,7 @@ impl FromStr for Parsed {
         })
         .and_then(|parsed| match parsed {
             Self { v4: None, v6: None } => {
-                Err(format!("\"{text}\": an IPv4 and an IPv6 prefix match no packet together"))
+                Err(format!("\"{text}\": no packet matches both an IPv4 and an IPv6 prefix"))
             }
             parsed => Ok(parsed),
         })

@@ -4,7 +4,7 @@
 //! Each group of ports (bucket, pool address, protocol) is a small separate table: an array of
 //! owners, one per port, and a hash index from inside endpoints to positions in it. An outside port
 //! therefore needs no search, and groups do not influence each other. All memory is allocated at
-//! the start; a lookup from inside touches one line of the index and one of the owners.
+//! the start; a lookup from inside touches one cache line of the index and one of the owners.
 //!
 //! ```text
 //! port = 1024 + bucket + BUCKETS * position
@@ -17,9 +17,9 @@
 use super::way::{Group, TRANSPORTS};
 use linerate_stage_api::BUCKETS;
 
-/// Ports below are the system's (RFC 6335); a multiple of [`BUCKETS`].
+/// Ports below this are system ports (RFC 6335); a multiple of [`BUCKETS`].
 const FIRST_PORT: u16 = 1024;
-/// Ports of one bucket at one address.
+/// Number of ports per bucket and pool address.
 const PORTS_PER_GROUP: usize = (65536 - FIRST_PORT as usize) / BUCKETS;
 
 /// An inside address and port (or ICMP identifier).
@@ -32,11 +32,12 @@ pub(super) struct Endpoint {
 #[derive(Clone, Copy, Default)]
 struct Owner {
     inside: Endpoint,
-    /// [`Table::now`] when the port was last used from inside; above 0 once it was.
+    /// Value of [`Table::now`] when the port was last used from inside; above 0 once the port has
+    /// been used.
     used_at: u64,
 }
 
-/// Result of mapping an outbound packet's endpoint.
+/// Result of mapping the endpoint of an outbound packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
     /// An existing mapping.
@@ -54,20 +55,21 @@ pub(super) struct Table {
     pool_addresses: usize,
     /// Ports used per group.
     ports: usize,
-    /// Outbound packets so far. Only the order of two uses in one group matters, and that does not
-    /// depend on packets of other groups.
+    /// Number of outbound packets so far. Only the order of uses within a group matters, which does
+    /// not depend on packets of other groups.
     now: u64,
-    /// Positions allocated, per group; beyond the last all are taken.
+    /// Number of positions allocated in each group; once it reaches `ports`, all are taken.
     taken: Vec<u16>,
     /// `ports` per group.
     owners: Vec<Owner>,
-    /// Index slots: `1 << index_bits` per group.
+    /// Index slots, `1 << index_bits` per group.
     index: Vec<u16>,
     index_bits: u32,
 }
 
 impl Table {
-    /// Room for `flows` mappings of each protocol, as far as the pool has ports for them.
+    /// Creates a table with room for `flows` mappings of each protocol, as far as the pool has
+    /// enough ports.
     pub(super) fn new(pool_addresses: u32, flows: usize) -> Self {
         let pool_addresses = pool_addresses as usize;
         let ports = flows.div_ceil(BUCKETS * pool_addresses).min(PORTS_PER_GROUP);
@@ -89,7 +91,8 @@ impl Table {
         address * TRANSPORTS + group.transport as usize
     }
 
-    /// The outside port of `inside`. One without gets one if it can; with `evict`, it always can.
+    /// Returns the outside port of `inside`. If it has none, a port is allocated if possible; with
+    /// `evict`, it always is.
     #[inline]
     pub(super) fn map(&mut self, group: Group, inside: Endpoint, evict: bool) -> Outbound {
         let g = self.number(group);
@@ -115,7 +118,7 @@ impl Table {
         outcome(port(group, position))
     }
 
-    /// The outside port of `inside`, if any; does not count as use.
+    /// The outside port of `inside`, if any. This does not count as a use of the port.
     pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
         self.position(self.number(group), inside).map(|position| port(group, position))
     }
@@ -137,11 +140,12 @@ impl Table {
         least.map_or(0, |(position, _)| position)
     }
 
-    /// The slot of the index where the search for `inside` begins.
+    /// The index slot at which the search for `inside` begins.
     #[inline]
     fn home(&self, inside: Endpoint) -> usize {
         let key = u64::from(inside.address) << 16 | u64::from(inside.port);
-        // Fibonacci hashing; the bucket and the pool address already used bits of the address.
+        // Fibonacci hashing; bits of the address have already been used for the bucket and the pool
+        // address.
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.index_bits)) as usize
     }
 
@@ -149,8 +153,8 @@ impl Table {
         &self.index[g << self.index_bits..][..1 << self.index_bits]
     }
 
-    /// The slot that holds `inside`, or the empty one where it would go. Ends because at most half
-    /// of the slots are taken.
+    /// The slot that holds `inside`, or the empty slot where it would go. The search terminates
+    /// because at most half of the slots are taken.
     #[inline]
     fn slot(&self, g: usize, inside: Endpoint) -> (usize, Option<usize>) {
         let slots = self.slots(g);
@@ -173,7 +177,8 @@ impl Table {
     }
 
     fn link(&mut self, g: usize, inside: Endpoint, position: usize) {
-        // The owner is written already, so search for an empty slot, not for the endpoint.
+        // The owner has already been written, so this searches for an empty slot, not for the
+        // endpoint.
         let mut slot = self.home(inside);
         let last = (1 << self.index_bits) - 1;
         while self.slots(g)[slot] != 0 {
@@ -182,8 +187,8 @@ impl Table {
         self.index[(g << self.index_bits) + slot] = position as u16 + 1;
     }
 
-    /// Removes `inside` from the index and closes the gap, so that no search ends before its target
-    /// (Knuth, TAOCP volume 3, 6.4, algorithm R).
+    /// Removes `inside` from the index and closes the gap, so that no search stops short of its
+    /// target (Knuth, TAOCP volume 3, 6.4, algorithm R).
     fn unlink(&mut self, g: usize, inside: Endpoint) {
         let (mut gap, Some(_)) = self.slot(g, inside) else {
             return;

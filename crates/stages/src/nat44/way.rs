@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direction of a packet and the fields to translate. Shared by the stage and the steering, so that
-//! they agree on the bucket.
+//! Direction of a packet and the fields to translate. Shared by the stage and its steering, so that
+//! both agree on the bucket.
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
 use linerate_stage_api::BUCKETS;
 use linerate_stage_api::{Fragment, Layers};
 
-/// Protocols that NAPT knows.
+/// Protocols that NAPT supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Transport {
@@ -25,7 +25,7 @@ pub(super) struct Group {
     pub(super) bucket: u8,
     /// Index of the address in the pool.
     pub(super) pool_index: u32,
-    /// Of the flow; for an ICMP error, of the quoted packet.
+    /// Transport protocol of the flow; for an ICMP error, that of the quoted packet.
     pub(super) transport: Transport,
 }
 
@@ -35,27 +35,27 @@ pub(super) enum Way {
     Untouched,
     /// From inside to outside.
     Out {
-        /// The ports available to it.
+        /// The group of ports available to the inside address.
         group: Group,
         /// The inside address to be mapped.
         address: u32,
         /// The inside port to be mapped; `None` in a later fragment.
         port: Option<u16>,
-        /// Offset in the frame of the packet that an ICMP error quotes.
+        /// Offset within the frame of the packet that an ICMP error quotes.
         quoted: Option<u16>,
     },
     /// From outside to the pool.
     In {
-        /// The ports that `port` is one of.
+        /// The group that `port` belongs to.
         group: Group,
         /// The outside port that is mapped.
         port: u16,
-        /// Offset in the frame of the packet that an ICMP error quotes.
+        /// Offset within the frame of the packet that an ICMP error quotes.
         quoted: Option<u16>,
     },
 }
 
-/// Reasons why a packet cannot be translated, whatever is mapped.
+/// Reasons why a packet cannot be translated, regardless of existing mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Shorter than its headers claim.
@@ -65,8 +65,8 @@ pub(super) enum Refusal {
     NotTranslatable,
 }
 
-/// Spreads inside addresses over buckets and over the pool: Fibonacci hashing, the bucket in the
-/// upper bits. Both are functions of the address alone.
+/// Spreads inside addresses over the buckets and the pool by Fibonacci hashing, with the bucket in
+/// the upper bits. Both depend on the address alone.
 fn hash(address: u32) -> u32 {
     address.wrapping_mul(0x9e37_79b9)
 }
@@ -166,19 +166,19 @@ impl Realm {
         }
     }
 
-    /// The group of an inside address: its bucket and the address of the pool it is paired with.
+    /// The group of an inside address: its bucket and the pool address that it is paired with.
     #[inline]
     fn group(&self, address: u32, transport: Transport) -> Group {
-        // The bits below the bucket, as a fraction of the pool.
+        // The hash bits below the bucket, as a fraction of the pool.
         let fraction = u64::from(hash(address) << BUCKET_BITS);
         let pool_index = ((fraction * u64::from(self.pool_addresses())) >> u32::BITS) as u32;
         Group { bucket: bucket(address), pool_index, transport }
     }
 }
 
-/// The packet that an ICMP error is about, as far as it is quoted.
+/// The packet that an ICMP error is about, as far as the error quotes it.
 struct Quote {
-    /// Its offset in the frame.
+    /// Offset of the quoted packet in the frame.
     at: u16,
     transport: Transport,
     /// Address and port on the requested side.
@@ -207,7 +207,7 @@ fn quote(
         return Err(Refusal::NotTranslatable);
     }
     Ok(Quote {
-        // Below the length of the frame, which is at most 65535.
+        // Less than the frame length, which is at most 65535.
         at: at as u16,
         transport,
         address: be32(header, side.address_at()),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `filter`, against a slow reading of the same rules.
+//! `filter`, compared with a slow interpreter of the same rules.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};
 use linerate_stage_api::testing::Pool;
 
-/// Address and prefix length, first and last port; `None` is any.
+/// Address and prefix length, first and last port; `None` means any.
 type Side = (Option<(V4, u32)>, Option<(u16, u16)>);
 
-/// One rule in the plainest form: tests, not masks.
+/// A rule in its simplest form, with comparisons instead of masks.
 #[derive(Clone, Debug)]
 struct Model {
     permit: bool,
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// Few enough that rules hit.
+/// Few enough addresses that rules match.
 fn address(random: &mut Random) -> V4 {
     [10, random.below(2) as u8, random.below(2) as u8, random.below(4) as u8]
 }
@@ -148,7 +148,7 @@ fn later_fragments_match_no_ports() {
     };
     let (denied, refused) = (Fate::Dropped("denied"), Fate::Dropped("fragment"));
     assert!(matches!(offer("permit", A, 53)[..], [Fate::Out(_), Fate::Out(_)]));
-    // The first fragment has its ports, the later one follows the policy.
+    // The first fragment is judged by its ports, the later one by the policy.
     assert!(matches!(&offer("permit", A, 54)[..], [first, Fate::Out(_)] if *first == denied));
     assert!(matches!(&offer("deny", A, 53)[..], [Fate::Out(_), later] if *later == refused));
     assert!(matches!(&offer("permit", [10, 9, 0, 1], 53)[..], [Fate::Out(_), l] if *l == denied));

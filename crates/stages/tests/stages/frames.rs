@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames to offer, and an independent judge of frames that come out.
+//! Frames to offer, and an independent check of the frames that come out.
 
 use etherparse::{
     IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, NetHeaders, PacketBuilder, PacketBuilderStep,
@@ -19,7 +19,7 @@ pub(crate) fn ethernet() -> PacketBuilderStep<etherparse::Ethernet2Header> {
     PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-/// Writes a packet out.
+/// Serializes a packet.
 macro_rules! frame {
     ($builder:expr, $payload:expr) => {{
         let mut frame = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn tcp6(source: V6, destination: V6, dport: u16, payload: &[u8]) -> V
     frame!(ethernet().ipv6(source, destination, 64).tcp(4000, dport, 7, 1000), payload)
 }
 
-/// An ICMP error of `icmp_type` that quotes `bytes` bytes of the IP packet in `frame`.
+/// An ICMP error of type `icmp_type` that quotes `bytes` bytes of the IP packet in `frame`.
 pub(crate) fn icmp_error(
     source: V4,
     destination: V4,
@@ -65,7 +65,7 @@ pub(crate) fn icmp_error(
     frame!(ethernet().ipv4(source, destination, 64).icmpv4_raw(icmp_type, 1, [0; 4]), quote)
 }
 
-/// Cuts the IPv4 packet of `frame` into fragments of at most `bytes` bytes of payload each.
+/// Splits the IPv4 packet in `frame` into fragments with at most `bytes` bytes of payload each.
 pub(crate) fn fragments(frame: &[u8], bytes: usize) -> Vec<Vec<u8>> {
     assert_eq!(bytes % 8, 0);
     let (header, _) = Ipv4Header::from_slice(&frame[14..]).expect("IPv4");
@@ -87,8 +87,8 @@ pub(crate) fn fragments(frame: &[u8], bytes: usize) -> Vec<Vec<u8>> {
     payload.chunks(bytes).enumerate().map(piece).collect()
 }
 
-/// An IPv6 packet with these headers in front of `payload`, by hand: `headers` are extension
-/// headers, each with the number of what follows in its first byte.
+/// A hand-built IPv6 packet with these headers before `payload`: `headers` are extension headers,
+/// each with the number of the next header in its first byte.
 pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     let mut rest = headers.concat();
     rest.extend(payload);
@@ -107,8 +107,8 @@ pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Checks, by another implementation, that lengths agree and checksums hold. UDP without a checksum
-/// is valid.
+/// Checks with another implementation that lengths are consistent and checksums correct. UDP
+/// without a checksum is valid.
 #[track_caller]
 pub(crate) fn assert_valid(frame: &[u8]) {
     let packet = PacketHeaders::from_ethernet_slice(frame).expect("a well-formed frame");
@@ -149,7 +149,8 @@ pub(crate) fn assert_valid(frame: &[u8]) {
     }
 }
 
-/// Source and destination, ports or identifiers, of an IPv4 frame without options.
+/// Source and destination address, each with its port or identifier, of an IPv4 frame without
+/// options.
 pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let address = |at: usize| -> V4 { frame[at..at + 4].try_into().unwrap() };
@@ -157,7 +158,7 @@ pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     ((address(26), s), (address(30), d))
 }
 
-/// A reproducible stream of numbers.
+/// A reproducible stream of pseudo-random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

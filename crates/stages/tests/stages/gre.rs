@@ -30,7 +30,8 @@ fn inner_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Checks the outer headers of a frame and returns GRE and what follows, and the IPv4 header.
+/// Checks the outer headers of a frame and returns the IPv4 header, and the bytes from the GRE
+/// header on.
 fn outer(frame: &[u8], l3: usize) -> (Ipv4Header, &[u8]) {
     assert_eq!(frame[l3 - 2..l3], [8, 0]);
     let (ip, rest) = Ipv4Header::from_slice(&frame[l3..]).expect("an outer header");
@@ -104,7 +105,7 @@ fn the_mtu_is_kept() {
 
 #[test]
 fn headroom_runs_out() {
-    // 128 bytes of headroom hold five outer headers of 24.
+    // 128 bytes of headroom hold five outer headers of 24 bytes.
     let mut pool = Pool::new(8, 2048);
     let given = encap(-1);
     let stages = [("gre_encap", &given[..]); 6];
@@ -116,7 +117,7 @@ fn headroom_runs_out() {
     assert_eq!(rig.offer_one(&frame), Fate::Dropped("no_headroom"));
 }
 
-/// A GRE packet by hand.
+/// A hand-built GRE packet.
 fn gre(source: V4, tos: u8, gre: &[u8], payload: &[u8]) -> Vec<u8> {
     let bytes = gre.len() + payload.len();
     let mut ip =
@@ -185,7 +186,7 @@ fn a_right_checksum_is_accepted_with_a_sequence_number() {
 fn congestion_is_carried_in() {
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &[("gre_decap", &decap(-1))]);
-    // RFC 6040, figure 4: rows are the inner field, columns the outer one; None is a drop.
+    // RFC 6040, figure 4: rows are the inner field, columns the outer one; `None` means a drop.
     let table = [
         [Some(0), Some(0), Some(0), None],
         [Some(1), Some(1), Some(1), Some(3)],

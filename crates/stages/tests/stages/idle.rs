@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages that find nothing to do say why; one packet they work on is enough to say nothing.
+//! Stages that find nothing to do say why; a single packet to work on is enough to suppress the
+//! message.
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Warning of a stage after `idle`, and after `busy` as well.
+/// Warning of a stage after the `idle` frame, and after the `busy` frame as well.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages as a path uses them: frames in, frames out, the account checked after every stage.
-//! Frames are built and judged by `etherparse`, which shares no code with the stages.
+//! The stages as a path uses them: frames in, frames out, with the accounting checked after every
+//! stage. Frames are built and checked with `etherparse`, which shares no code with the stages.
 
 mod count;
 mod experiments;

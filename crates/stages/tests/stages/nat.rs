@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nat44`: against a slow model, under every split into replicas, and there and back.
+//! `nat44`: compared with a slow model, under every split into replicas, and in both directions.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text};
@@ -19,14 +19,14 @@ fn nat(outside: &str, flows: i64, full: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Runs `test` with a NAT of one address and all its ports.
+/// Runs `test` with a NAT that has one address and all its ports.
 fn with_nat(test: impl FnOnce(&mut Rig<'_>)) {
     let given = nat("198.51.100.8", 64_512, "evict");
     let mut pool = Pool::new(8, 2048);
     test(&mut Rig::new(&mut pool, &[("nat44", &given)]));
 }
 
-/// The same packet in the other direction: addresses, ports and an ICMP echo turned round.
+/// The reply to a packet: addresses and ports are swapped, and an ICMP echo becomes an echo reply.
 fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
     let ((s, sp), (d, dp)) = ends(frame);
     match frame[23] {
@@ -120,7 +120,7 @@ fn udp_checksums_of_zero() {
         let mut back = answer(&out, b"data");
         back[40..42].fill(0);
         assert_eq!(rig.offer_one(&back).out()[40..42], [0, 0]);
-        // Among all values of one word of payload there is one whose checksum comes out as zero.
+        // For one value of the 16-bit payload word, the checksum comes out as zero.
         let mut ones = 0;
         for word in 0..=u16::MAX {
             let mut frame = udp(A, 1000, B, 53, &[0, 0]);
@@ -151,7 +151,7 @@ fn fragments_leave_in_any_order_and_do_not_enter() {
         pieces.rotate_left(2);
         let mut out: Vec<_> = pieces.iter().map(|piece| rig.offer_one(piece).out()).collect();
         out.rotate_right(2);
-        // Together they are the complete translated packet, checksum included.
+        // Together, the fragments are the complete translated packet, including its checksum.
         let payload: Vec<u8> = out.iter().flat_map(|piece| piece[34..].to_vec()).collect();
         assert_eq!(payload, mapped[34..]);
         for piece in &out {
@@ -177,12 +177,12 @@ fn errors_about_packets_that_left() {
                     let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
                     assert_valid(&back);
-                    // The packet the inside host would have received, had it been sent
-                    // untranslated.
+                    // The error that the inside host would have received if its packet had been
+                    // sent untranslated.
                     assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
-            // A redirect must not be forwarded; a quote that is cut or damaged says nothing.
+            // A redirect must not be forwarded; a truncated or damaged quote is useless.
             let refused = Fate::Dropped("not_translatable");
             assert_eq!(rig.offer_one(&icmp_error(router, POOL, 5, &out, 28)), refused);
             assert_eq!(rig.offer_one(&icmp_error(router, POOL, 3, &out, 27)), refused);
@@ -208,7 +208,7 @@ fn errors_about_packets_that_came_in() {
         {
             let outside = answer(&rig.offer_one(&frame).out(), b"data");
             let inside = rig.offer_one(&outside).out();
-            // From the host itself, and from a router inside that is not mapped.
+            // From the host itself, and from an inside router that has no mapping.
             for sender in [A, [10, 77, 0, 1]] {
                 let error = icmp_error(sender, B, 3, &inside, 48);
                 let out = rig.offer_one(&error).out();
@@ -226,9 +226,9 @@ fn errors_about_packets_that_came_in() {
 /// The owner of a port, and the time of its last use.
 type Owner = ((V4, u16), u64);
 
-/// The NAT as a list of owners per group, searched from the front.
+/// The NAT as one list of owners per group, searched linearly.
 struct Model {
-    /// By bucket, pool address and protocol: the owner of each position.
+    /// The owner of each position, by bucket, pool address and protocol.
     groups: HashMap<(u16, V4, u8), Vec<Owner>>,
     clock: u64,
     positions: usize,
@@ -236,7 +236,7 @@ struct Model {
 }
 
 impl Model {
-    /// The outside port; `bucket` and `outside` are what the stage chose for the inside address.
+    /// The outside port; `bucket` and `outside` are the stage's choices for the inside address.
     fn map(&mut self, inside: (V4, u16), protocol: u8, bucket: u16, outside: V4) -> Option<u16> {
         self.clock += 1;
         let owners = self.groups.entry((bucket, outside, protocol)).or_default();
@@ -260,7 +260,8 @@ impl Model {
     }
 }
 
-/// A random packet: mostly from few inside endpoints, partly to ports of the pool.
+/// A random packet: most are from one of a few inside endpoints, the others go to ports of the
+/// pool.
 fn random_packet(random: &mut Random, hosts: u32, ports: u32) -> Vec<u8> {
     let inside = [10, 0, random.below(hosts) as u8, 1];
     let port = 1000 + random.below(ports) as u16;
@@ -278,7 +279,8 @@ fn random_packet(random: &mut Random, hosts: u32, ports: u32) -> Vec<u8> {
 
 #[test]
 fn equals_a_slow_model() {
-    // 512 flows over 256 groups of a protocol leave two ports each, so that they run out.
+    // 512 flows over 256 groups per protocol leave two ports per group, so that groups run out of
+    // ports.
     for (flows, full, seed) in [(64_512, "evict", 1), (512, "evict", 2), (512, "drop", 3)] {
         let given = nat("198.51.100.8/31", flows, full);
         let mut pool = Pool::new(8, 2048);
@@ -297,7 +299,7 @@ fn equals_a_slow_model() {
                 let bucket = u16::from(rig.bucket(&frame));
                 let Fate::Out(out) = fate else {
                     assert_eq!(fate, Fate::Dropped("no_ports"));
-                    // The model needs the pool address, which only a mapping shows.
+                    // The model needs the pool address, which only a successful mapping reveals.
                     let Some(outside) = pairs.get(&source.0) else {
                         continue;
                     };
@@ -374,7 +376,7 @@ fn replies_meet_the_replica_of_their_mapping() {
 
 #[test]
 fn a_packet_in_another_bucket_is_dropped() {
-    // Behind a tunnel the source sees, and sorts by, the outer addresses.
+    // Behind a tunnel, the source sees only the outer addresses and chooses the bucket by them.
     let tunnel = [("local", text("203.0.113.1")), ("remote", text("203.0.113.9"))];
     let other_end = [("local", text("203.0.113.9"))];
     let given = nat("198.51.100.8", 64_512, "evict");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `parse`: what it finds, what it refuses, and whether another parser agrees.
+//! `parse`: what it finds, what it rejects, and whether another parser agrees.
 
 use crate::frames::*;
 use crate::rig::{Fate, build};
@@ -78,7 +78,7 @@ fn options_and_extension_headers() {
     assert_eq!(parse_one(v6_with(0, &all, &udp)), Ok(layers(14, 98, 106, 6, 17)));
     assert_eq!(parse_one(v6_with(59, &[], b"")), Ok(layers(14, 54, 54, 6, 59)));
 
-    // Hop-by-hop options anywhere but first; chains without end.
+    // Hop-by-hop options that are not first; chains that are too long or truncated.
     let again = [0, 0, 1, 4, 0, 0, 0, 0];
     assert_eq!(parse_one(v6_with(60, &[&again, &hop_by_hop], &udp)), Err("ext_chain"));
     let more = [60, 0, 1, 4, 0, 0, 0, 0];
@@ -102,10 +102,10 @@ fn fragments_of_both_versions() {
     assert_eq!(kind(1, &udp).unwrap().fragment, Fragment::First);
     assert_eq!(kind(8, b"x").unwrap().fragment, Fragment::Later);
     assert_eq!(kind(9, b"x").unwrap().l4, 62);
-    // An atomic fragment is complete, so its lengths must agree.
+    // An atomic fragment is a complete packet, so its lengths must be consistent.
     assert_eq!(kind(0, &udp), Err("bad_header"));
     assert_eq!(kind(0, &[0, 1, 0, 2, 0, 8, 0, 0]).unwrap().fragment, Fragment::Whole);
-    // A first fragment without the transport header, and one fragment in another.
+    // A first fragment without the complete transport header, and a fragment within another.
     assert_eq!(kind(1, b"1234567"), Err("cut_header"));
     let nested = [44, 0, 0, 1, 0, 0, 0, 1];
     assert_eq!(parse_one(v6_with(44, &[&nested, &fragment(0)], &udp)), Err("ext_chain"));
@@ -157,10 +157,11 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Whether `etherparse` finds the same.
+/// Checks that `etherparse` finds the same headers.
 fn assert_agrees(frame: &[u8], layers: &Layers) {
     let Ok(other) = SlicedPacket::from_ethernet(frame) else {
-        // It is stricter about extension headers and ICMP lengths; the IP header it must accept.
+        // `etherparse` is stricter about extension headers and ICMP lengths, but it must accept the
+        // IP header.
         let ip = etherparse::IpSlice::from_slice(&frame[layers.l3.into()..]);
         assert!(ip.is_ok() || layers.l4 > layers.l3 + 20, "{frame:02x?}");
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs stages one after the other on frames, and recounts what they say they did.
+//! Runs stages one after the other on frames and verifies their accounting.
 
 use linerate_stage_api::params::{Params, Value};
 use linerate_stage_api::spec::{ParamSpec, StageSpec};
@@ -16,7 +16,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// The frame, which must have come out.
+    /// Returns the frame, which must have come out.
     #[track_caller]
     pub(crate) fn out(self) -> Vec<u8> {
         match self {
@@ -35,7 +35,7 @@ pub(crate) fn texts(values: &[&str]) -> Value {
     Value::Texts(values.iter().map(|v| (*v).into()).collect())
 }
 
-/// The parameters of a kind: those given, and the defaults of the others.
+/// The parameters of a kind: the given ones, and defaults for the others.
 pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
     let default = |param: &ParamSpec| Some((param.name.to_owned(), param.default.value()?));
     let mut params: Params = spec.params.iter().filter_map(default).collect();
@@ -53,7 +53,7 @@ pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildErr
     (kind.build)(&params(&kind.spec, given), &BuildContext { replica: 0, replicas: 1 })
 }
 
-/// Message of a stage about invalid parameters.
+/// Error message of a stage for invalid parameters.
 #[track_caller]
 pub(crate) fn build_error(given: Given<'_>) -> String {
     match build(given) {
@@ -83,7 +83,8 @@ pub(crate) struct Rig<'p> {
 }
 
 impl<'p> Rig<'p> {
-    /// `parse`, and behind it the stages given. The last one that steers decides the buckets.
+    /// Builds `parse` followed by the given stages. The last stage that steers determines the
+    /// buckets.
     pub(crate) fn new(pool: &'p mut Pool, stages: &[Given<'_>]) -> Self {
         let all = std::iter::once(&("parse", &[] as &[_])).chain(stages);
         let rows = all.map(|given| Row {
@@ -100,7 +101,7 @@ impl<'p> Rig<'p> {
         }
     }
 
-    /// Bucket of the frame at the source.
+    /// The bucket that the source would assign to the frame.
     pub(crate) fn bucket(&self, frame: &[u8]) -> u8 {
         self.steer.as_ref().and_then(|s| s.bucket(frame)).unwrap_or(0)
     }
@@ -143,12 +144,12 @@ impl<'p> Rig<'p> {
         panic!("lost without a cause");
     }
 
-    /// The reason why the last stage found nothing to do in `packets` packets.
+    /// The reason why the last stage found nothing to do for `packets` packets.
     pub(crate) fn idle(&self, packets: u64) -> Option<String> {
         self.rows.last().expect("a stage").stage.idle(packets)
     }
 
-    /// Counts of the last stage.
+    /// The named count of the last stage.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();
         counts.into_iter().find(|(n, _)| *n == name).map(|(_, count)| count)
@@ -156,7 +157,7 @@ impl<'p> Rig<'p> {
 }
 
 impl Row {
-    /// Runs the stage and checks its account against lengths counted before and after.
+    /// Runs the stage and checks its accounting against packets and bytes counted before and after.
     fn process(&mut self, burst: &mut Burst<'_>) {
         let before = self.context.account.clone();
         let input = tally(burst.iter());

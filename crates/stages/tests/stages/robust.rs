@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No input bytes make a stage panic or its account wrong (the rig checks it after each stage).
+//! No input makes a stage panic or corrupts its accounting (the rig checks this after each stage).
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
@@ -7,7 +7,7 @@ use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 use proptest::prelude::*;
 
-/// Every kind but `fault`, with parameters under which the frames below meet its branches.
+/// Every kind except `fault`, with parameters such that the frames below reach its branches.
 fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let tunnel = |local, remote| vec![("local", text(local)), ("remote", text(remote))];
     let rules = [
@@ -42,7 +42,7 @@ fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     ]
 }
 
-/// Kinds of stage that nothing here is offered to.
+/// Kinds of stage to which these tests offer nothing.
 fn missing() -> Vec<&'static str> {
     let here = every_stage();
     let is_here = |kind: &&str| {
@@ -51,7 +51,7 @@ fn missing() -> Vec<&'static str> {
     linerate_stages::specs().iter().map(|spec| spec.kind).filter(|kind| !is_here(kind)).collect()
 }
 
-/// Offers frames to each stage alone behind `parse`, and to all of them in a row.
+/// Offers frames to each stage alone after `parse`, and to all stages in sequence.
 fn offer_everywhere(frames: &[Vec<u8>]) {
     let stages = every_stage();
     let stages: Vec<_> = stages.iter().map(|(kind, given)| (*kind, &given[..])).collect();
@@ -65,7 +65,7 @@ fn offer_everywhere(frames: &[Vec<u8>]) {
     }
 }
 
-/// Frames of every shape the stages know.
+/// Frames of every format that the stages handle.
 fn seeds() -> Vec<Vec<u8>> {
     let pool = [198, 51, 100, 8];
     let inner = tcp(A, 1, B, 2, b"some data");
@@ -151,7 +151,7 @@ proptest! {
             .collect();
         for (i, mut bytes) in noise.into_iter().enumerate() {
             if bytes.len() > 14 {
-                // Noise that gets past the Ethernet header.
+                // Makes the noise get past the Ethernet header.
                 let ethertype = if i % 2 == 0 { [8, 0] } else { [0x86, 0xdd] };
                 bytes[12..14].copy_from_slice(&ethertype);
                 bytes[14] = if i % 2 == 0 { 0x45 } else { 0x60 };
@@ -169,7 +169,7 @@ fn all_stages_in_a_row_let_good_packets_through() {
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &stages);
     let out = rig.offer(&[tcp(A, 1, B, 2, b"data"), udp6(A6, B6, 2, b"data")]);
-    // Two tunnels on, one off again.
+    // Two GRE headers are added, and one is removed again.
     let lengths: Vec<_> = out.iter().map(Vec::len).collect();
     assert_eq!(lengths, [58 + 24, 66 + 24]);
 }

@@ -47,7 +47,8 @@ fn every_flipped_bit_is_found() {
             let is_v6_header = frame[12] == 0x86 && (14..54).contains(&(bit / 8));
             match fate {
                 Fate::Dropped(_) => {}
-                // The IPv6 header has no checksum; what the pseudo-header holds is covered.
+                // The IPv6 header has no checksum; only the fields in the pseudo-header are
+                // covered.
                 Fate::Out(_) if is_v6_header && (14..22).contains(&(bit / 8)) => {}
                 Fate::Out(_) => panic!("bit {bit} of {frame:02x?}"),
             }
@@ -89,7 +90,7 @@ fn bytes_behind_the_udp_datagram_are_not_covered() {
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
     let short = udp(A, 1, B, 2, b"data");
     let mut frame = udp(A, 1, B, 2, b"data and more");
-    // The length and the checksum of the shorter datagram in the longer packet.
+    // Puts the length and the checksum of the shorter datagram into the longer packet.
     frame[38..42].copy_from_slice(&short[38..42]);
     assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
 }
@@ -102,7 +103,8 @@ fn what_cannot_be_checked_is_counted() {
     assert_eq!(rig.offer(&pieces).len(), 3);
     assert_eq!(rig.count("unchecked_fragments"), Some(3));
 
-    // With segments left, the checksum speaks of an address that is still to come.
+    // With segments left, the checksum covers a destination address that is not yet in the IPv6
+    // header.
     let udp = [0, 1, 0, 2, 0, 8, 0x12, 0x34];
     let routing = |left| [17, 0, 4, left, 0, 0, 0, 0];
     let en_route = v6_with(43, &[&routing(1)], &udp);

@@ -4,20 +4,21 @@
 //! # How processes are distinguished
 //! Callgrind does not handle fork(2): a forked child continues from its parent's counts, and writes
 //! them with its own when it ends. Nor does it handle execve(2): the counts of a program are lost
-//! when the process executes another. It is therefore configured to dump and reset its counts
-//! before each C library call that does either. Every process then leaves one file per stretch, and
-//! their sum is exact.
+//! when the process executes another. Callgrind is therefore configured to dump and reset its
+//! counts before each C library call that does either. Every process then leaves one file per
+//! stretch, and the sum of the files is exact.
 //!
-//! This needs the symbols of these calls, which a stripped static program lacks (as does one that
-//! makes the system calls directly). A child of such a program is recognised: its counts begin with
-//! block 0 as those of a program do, but its log has no program start. Its work cannot be separated
-//! from its parent's, so it is left out, with a note.
+//! This requires the symbols of these functions, which a stripped static program lacks; a program
+//! that makes the system calls directly does not call them at all. A child of such a program can be
+//! recognised: its counts begin with block 0, like those of a new program, but its log has no
+//! program start. Its work cannot be separated from its parent's, so it is left out, with a note.
 //!
-//! What can be lost: stretches are numbered from 1 in each program of a process, and a later one
-//! overwrites an earlier one with the same number. For `sh` that executes `env` that executes a
-//! program, the counts of `sh` are lost. Three signs reveal it, and it is reported: the first
-//! process has no stretch of the command that was given; another has none that begins where its
-//! parent forked; blocks are counted on from stretch to stretch, and one begins where none ends.
+//! What can be lost: stretches are numbered from 1 in each program that a process executes, and a
+//! later stretch overwrites an earlier one with the same number. If `sh` executes `env` and that
+//! executes a program, the counts of `sh` are lost. Any of three signs reveals such a loss, which
+//! is then reported: the first process has no stretch of the given command; another process has no
+//! stretch that begins where its parent forked; or, since the block count continues from stretch to
+//! stretch, a stretch begins where no other one ends.
 
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
@@ -37,14 +38,14 @@ pub(super) const LOG: &str = "log";
 /// Valgrind's message when a program starts, but not when a process forks.
 const BEGUN: &str = "Using source line as position.";
 
-/// Valgrind's text before the bytes of an unknown instruction.
+/// Text that Valgrind prints before the bytes of an unknown instruction.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
-/// Valgrind's text before the name of a program that it refuses to start.
+/// Text that Valgrind prints before the name of a program that it refuses to start.
 const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
 
-/// Maximum bytes of a log that are read: a program that makes Valgrind verbose does not exhaust
-/// memory.
+/// Maximum number of bytes read from a log, so that a program that makes Valgrind verbose cannot
+/// exhaust memory.
 const LOG_BYTES: u64 = 1 << 16;
 
 /// Counts of all processes of a command.
@@ -54,7 +55,7 @@ pub struct SimCounts {
     geometry: Geometry,
     /// Number of processes counted.
     pub processes: u64,
-    /// Limitations that a reader must know.
+    /// Limitations that a reader must know about.
     pub remarks: Vec<Remark>,
 }
 
@@ -63,11 +64,11 @@ pub struct SimCounts {
 pub enum Remark {
     /// An instruction unknown to Valgrind: the program got a SIGILL.
     UnknownInstruction {
-        /// Its first bytes, in hexadecimal, as printed by Valgrind.
+        /// First bytes of the instruction, in hexadecimal, as printed by Valgrind.
         bytes: String,
     },
-    /// Processes that had not ended when the command did, or were killed at once: only their work
-    /// before the last fork is counted.
+    /// Processes that had not ended when the command did, or that were killed outright: only their
+    /// work before their last fork is counted.
     Unfinished {
         /// Number of occurrences.
         processes: u64,
@@ -94,7 +95,7 @@ impl SimCounts {
     /// Count of the event `name`.
     ///
     /// # Errors
-    /// As [`native`](super::native).
+    /// Same as for [`native`](super::native).
     pub fn get(&self, name: &str) -> Result<u64, Explanation> {
         let counters = names::native(name, &self.geometry)?;
         let count = |wanted: &str| {
@@ -119,18 +120,18 @@ struct Process {
 }
 
 impl Process {
-    /// Whether it was forked and never executed another program. Without a log this is unknown, and
-    /// most did not.
+    /// Whether the process was forked and never executed another program. Without a log this is
+    /// unknown, and false for most processes.
     fn is_forked(&self) -> bool {
         self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
     }
 
-    /// Whether one of its stretches includes work of its parent.
+    /// Whether a stretch of the process includes work of its parent.
     fn has_counts_of_parent(&self, dump: &Dump) -> bool {
         self.is_forked() && dump.first_block == 0
     }
 
-    /// Relevant contents of its log.
+    /// The remark that follows from the log of the process.
     fn remark(&self) -> Option<Remark> {
         let after = |mark: &str| {
             let (_, rest) = self.log.as_ref()?.split_once(mark)?;
@@ -143,7 +144,7 @@ impl Process {
     }
 }
 
-/// The process that was started, and the first line of its command with arguments.
+/// The process that was started, and the first line of its command, including the arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Started<'a> {
     pub(super) pid: u32,
@@ -191,8 +192,8 @@ pub(super) fn collect(
     Ok(sum)
 }
 
-/// Whether stretches of a process are missing. `command` is that of the process that was started,
-/// `ends` are the blocks where stretches end.
+/// Whether stretches of a process are missing. `command` is the command if this is the process that
+/// was started; `ends` are the blocks at which stretches end.
 fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
     let has_begun = |dump: &Dump| dump.first_block > 0;
     let has_first = dumps.iter().any(|dump| match command {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The head of a callgrind file: the events, the range, and the trigger.
 //!
-//! Left out: everything below the head, which says where it was counted.
+//! Not read: everything below the head, which shows where events were counted.
 
 use super::names::COUNTERS;
 use std::io::{self, BufRead};
 
-/// One file: the counts of a process between two moments.
+/// One file: the counts of a process between two points in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dump {
-    /// The command with its arguments, separated by spaces; the first line of it.
+    /// The first line of the command with its arguments, separated by spaces.
     pub(super) command: String,
-    /// The basic blocks executed before it began, those of the parent included. 0 in what begins
-    /// with the program itself.
+    /// Number of basic blocks executed before the stretch began, including those of the parent. 0
+    /// if the stretch begins with the program itself.
     pub(super) first_block: u64,
-    /// The same when it ended.
+    /// Number of basic blocks executed when the stretch ended.
     pub(super) last_block: u64,
-    /// Whether it was written because the process ended.
+    /// Whether the file was written because the process ended.
     pub(super) is_last: bool,
     /// Counts, in the order of [`COUNTERS`].
     pub(super) counts: [u64; COUNTERS.len()],
 }
 
-/// Reads the head; `None` where the file ends before the head does, since the process that writes
-/// it has not come so far.
+/// Reads the head; `None` if the file ends before the head does, because the process has not
+/// written all of it yet.
 ///
 /// The head has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in this
 /// order, `positions:`, `events:` with names and `summary:` with at most as many numbers, since
-/// trailing zeros are omitted. The command is in it unquoted, so lines of a script may be in
-/// between: only three in a row mark the end.
+/// trailing zeros are omitted. The head contains the command unquoted, so lines of a script may
+/// come in between: only the last three lines in a row mark the end.
 pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
     let mut command = None;
     let mut blocks = None;
@@ -50,7 +50,7 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
             is_last = trigger == "Program termination";
         }
         if let (Some(names), Some(numbers)) = (&names, text.strip_prefix("summary:")) {
-            let (first_block, last_block) = blocks.ok_or("it has no start time")?;
+            let (first_block, last_block) = blocks.ok_or("the file has no start time")?;
             let counts = counts(names, numbers)?;
             let command = command.unwrap_or_default();
             return Ok(Some(Dump { command, first_block, last_block, is_last, counts }));
@@ -61,7 +61,7 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
     }
 }
 
-/// The blocks between which was counted.
+/// The blocks between which events were counted.
 fn range(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.strip_prefix("desc: Timerange: Basic block ")?.split_once(" - ")?;
     Some((from.parse().ok()?, to.parse().ok()?))
@@ -79,7 +79,7 @@ fn counts(names: &str, numbers: &str) -> Result<[u64; COUNTERS.len()], String> {
     let mut counts = [0; COUNTERS.len()];
     for (count, counter) in counts.iter_mut().zip(COUNTERS) {
         let place = names.iter().position(|&name| name == counter);
-        let place = place.ok_or_else(|| format!("it has no {counter}"))?;
+        let place = place.ok_or_else(|| format!("the file has no {counter}"))?;
         *count = numbers.get(place).copied().unwrap_or(0);
     }
     Ok(counts)
@@ -148,7 +148,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ("721", "-1", "invalid count `-1`"),
             ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
             ("Bcm ", "", "it has no Bcm"),
-            ("Timerange", "Time", "it has no start time"),
+            ("Timerange", "Time", "the file has no start time"),
         ] {
             assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");
         }
@@ -161,7 +161,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ..ProptestConfig::default()
         })]
 
-        /// A file that is being written is not there yet, at whichever byte it ends.
+        /// A file that is still being written is treated as missing, whichever byte it ends at.
         #[test]
         fn rejects_a_partial_dump_header(end in 0..HEAD.len()) {
             prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
@@ -172,8 +172,8 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             prop_assert_eq!(read(bytes.as_slice()), Ok(None));
         }
 
-        /// Lines of a head in any order, cut, doubled and damaged: a dump only where the last three
-        /// are in order.
+        /// Lines of a head in any order, truncated, duplicated and damaged: there is a dump only if
+        /// the last three lines are in order.
         #[test]
         fn survives_damage(
             lines in prop::collection::vec((0..15usize, 0..90usize, any::<char>()), 0..40),

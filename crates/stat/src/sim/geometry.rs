@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caches to simulate: those of this machine, of a named processor, or any others.
+//! The caches to simulate: those of this machine or of a named processor, or any others.
 //!
 //! # What the simulator can do
-//! Two levels: separate caches for instructions and data, then a unified one. The number of sets is
-//! a power of two, lines are at least as long as the widest register of the processor it runs on,
-//! and a cache is smaller than 2 GiB. Other caches are changed as little as possible, and
-//! [`Geometry::caches`] reports the changes.
+//! It has two levels: separate caches for instructions and data, then a unified one. The number of
+//! sets must be a power of two, lines must be at least as long as the widest register of the
+//! processor that the simulator runs on, and a cache must be smaller than 2 GiB. Other caches are
+//! changed as little as possible, and [`Geometry::caches`] reports the changes.
 
 use linerate_counters::suggest;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
 use linerate_record::stat::{CacheShape, SimulatedCaches};
 use std::fmt;
 
-/// Caches that the simulator accepts.
+/// A set of caches that the simulator accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     caches: SimulatedCaches,
@@ -22,25 +22,25 @@ pub struct Geometry {
 /// Meaning of the simulated last level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLevel {
-    /// Nothing: the processor has one level, and the simulator's second is ignored.
+    /// Nothing: the processor has only one level, and the simulator's second level is ignored.
     None,
     /// The second level of the processor.
     Second,
-    /// A level beyond the second; those between are not simulated.
+    /// A level beyond the second; the levels in between are not simulated.
     Beyond,
 }
 
-/// Caches that cannot be simulated.
+/// Reasons why caches cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeometryError {
     /// Neither the name of a processor nor a list of caches.
     Unknown {
         /// The request.
         name: String,
-        /// Names that are near it; else all of them.
+        /// Similar names; if there are none, all names.
         nearest: Vec<String>,
     },
-    /// Not a cache: `size/ways/line`.
+    /// Not a valid cache of the form `size/ways/line`.
     Malformed {
         /// The request.
         text: String,
@@ -54,11 +54,11 @@ pub enum GeometryError {
     },
 }
 
-/// The shortest line: the widest register that Valgrind knows on this architecture. It refuses
-/// less, so that no access spans more than two lines.
+/// The shortest line, as long as the widest register that Valgrind knows on this architecture.
+/// Valgrind refuses shorter lines, so that no access spans more than two of them.
 const LEAST_LINE_BYTES: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
 
-/// The largest cache: Valgrind keeps sizes in 32 bits with a sign.
+/// The largest cache: Valgrind stores sizes in signed 32-bit integers.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// A processor whose caches are known.
@@ -75,11 +75,10 @@ const fn shape(kilobytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
     CacheShape { bytes: kilobytes << 10, ways, line_bytes }
 }
 
-/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the second level of
-/// the BCM2835 serves its graphics processor), DDI 0464F (Cortex-A7), DDI 0500J
-/// (Cortex-A53), 100095 (Cortex-A72), each with the sizes of the named chip; MPC7450 RISC
-/// Microprocessor Family Reference Manual, chapter 3; OpenSPARC T1 and T2 Microarchitecture
-/// Specifications.
+/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the L2 of the BCM2835 serves its
+/// graphics processor), DDI 0464F (Cortex-A7), DDI 0500J (Cortex-A53), 100095 (Cortex-A72), each
+/// with the sizes of the named chip; MPC7450 RISC Microprocessor Family Reference Manual, chapter
+/// 3; OpenSPARC T1 and T2 Microarchitecture Specifications.
 static NAMED: [Named; 7] = [
     Named {
         name: "arm1176",
@@ -143,7 +142,7 @@ static NAMED: [Named; 7] = [
 /// The keyword for this machine's caches.
 const THIS: &str = "this";
 
-/// Their name, and the suffix if sizes were measured.
+/// Name of this machine's caches, and the suffix if sizes were measured.
 const THIS_MACHINE: &str = "this machine";
 const MEASURED: &str = "as measured";
 
@@ -171,7 +170,7 @@ impl Geometry {
         let first = |kind: CacheKind| {
             let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
             caches.iter().find(fits).ok_or_else(|| GeometryError::Unreported {
-                reason: format!("the kernel reports no {kind:?} cache of level 1"),
+                reason: format!("the kernel reports no level-1 {kind:?} cache"),
             })
         };
         let (i1, d1) = (first(CacheKind::Instruction)?, first(CacheKind::Data)?);
@@ -187,11 +186,11 @@ impl Geometry {
         Self::new(name, [shape_of(i1)?, shape_of(d1)?], ll, last_level, "")
     }
 
-    /// The same with other sizes of the data caches, if given: the sizes available according to a
-    /// measurement. Ways and lines stay; `note` names the source of the sizes.
+    /// The same caches with other data cache sizes, if given: the sizes that a measurement found
+    /// available. Ways and line sizes are kept; `note` names the source of the sizes.
     ///
     /// # Errors
-    /// [`GeometryError::Malformed`] where a size holds less than one set.
+    /// [`GeometryError::Malformed`] if a size is smaller than one set.
     pub fn resized(
         &self,
         d1: Option<u64>,
@@ -209,18 +208,18 @@ impl Geometry {
         Self::new(&name, [*i1, of(*first, d1)], ll, self.last_level, note)
     }
 
-    /// Whether these are the caches of this machine, as stated or as measured.
+    /// Whether these are the caches of this machine, as reported by the kernel or as measured.
     pub fn is_of_this_machine(caches: &SimulatedCaches) -> bool {
         let rest = caches.name.strip_prefix(THIS_MACHINE);
         rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(", ") == Some(MEASURED))
     }
 
-    /// The same machine with the caches that an earlier record has of it.
+    /// The same machine, but with the caches recorded for it earlier.
     pub fn recorded(&self, caches: &SimulatedCaches) -> Self {
         Self { caches: caches.clone(), last_level: self.last_level }
     }
 
-    /// The caches of a processor of [`Geometry::names`].
+    /// The caches of one of the processors in [`Geometry::names`].
     ///
     /// # Errors
     /// [`GeometryError::Unknown`].
@@ -276,12 +275,12 @@ impl Geometry {
         let (Some(i1), Some(d1)) = (i1, d1) else {
             return Err(malformed("i1 and d1 are required".to_owned()));
         };
-        // Levels between the first and the last are not reported.
+        // There may be levels between the first and the last that are not reported.
         let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
         Self::new("as given", [i1, d1], ll, last_level, "")
     }
 
-    /// The processors that [`Geometry::named`] knows, each with what it is.
+    /// The processors that [`Geometry::named`] knows, each with a description.
     pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         NAMED.iter().map(|known| (known.name, known.prose))
     }
@@ -307,7 +306,7 @@ impl Geometry {
         let (i1, d1) = (fit("i1", i1)?, fit("d1", d1)?);
         let ll = match ll {
             Some(ll) => fit("ll", ll)?,
-            // The simulator must have one.
+            // The simulator requires a last level.
             None => {
                 let stand_in = "there is no cache beyond L1; the simulator's last level is not \
                                 shown";
@@ -322,7 +321,7 @@ impl Geometry {
         Ok(Self { caches: SimulatedCaches { name: name.to_owned(), i1, d1, ll, note }, last_level })
     }
 
-    /// The caches as simulated, with the changes made.
+    /// The caches as simulated, with the changes that were made.
     pub fn caches(&self) -> &SimulatedCaches {
         &self.caches
     }
@@ -332,7 +331,7 @@ impl Geometry {
         self.last_level
     }
 
-    /// The same, as Valgrind options.
+    /// The caches as Valgrind options.
     pub(super) fn options(&self) -> [String; 3] {
         let option = |name: &str, shape: CacheShape| {
             format!("--{name}={},{},{}", shape.bytes, shape.ways, shape.line_bytes)
@@ -390,9 +389,9 @@ fn print(shape: CacheShape) -> String {
 
 /// The nearest shape that the simulator accepts.
 ///
-/// 1. A line shorter than the shortest is lengthened; the size stays.
-/// 2. If the number of sets is not a power of two (caches of 11 or 20 slices), the next lower one
-///    is used, with more ways to keep the size: capacity affects misses more than placement.
+/// 1. A line shorter than the minimum is lengthened; the cache size is kept.
+/// 2. If the number of sets is not a power of two (caches with 11 or 20 slices), the next lower
+///    power is used, with more ways to keep the size: capacity affects misses more than placement.
 /// 3. A cache larger than the maximum is reduced to fewer sets.
 fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
     let CacheShape { bytes, ways, line_bytes } = shape;
@@ -402,10 +401,11 @@ fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
     let line_bytes = line_bytes.max(LEAST_LINE_BYTES);
     let lines = bytes.min(MOST_BYTES) / u64::from(line_bytes);
     if lines < u64::from(ways) {
-        return Err(format!("a set of {ways} lines of {line_bytes} bytes exceeds the size"));
+        return Err(format!("a set of {ways} lines of {line_bytes} bytes exceeds the cache size"));
     }
     let sets = 1 << (lines / u64::from(ways)).ilog2();
-    // At least `ways`, and less than twice that, for `sets` is more than half of the quotient.
+    // At least the given `ways` and less than twice that, because `sets` is more than half of the
+    // quotient.
     let ways = lines / sets;
     let bytes = sets * ways * u64::from(line_bytes);
     Ok(CacheShape { bytes, ways: ways as u32, line_bytes })

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Portable names of events in terms of what the simulator counts.
+//! Maps portable event names to what the simulator counts.
 
 use super::geometry::{Geometry, LastLevel};
 use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 
-/// Callgrind's events with caches and branches simulated. Reads (`r`) and writes (`w`) of data
+/// Callgrind's events when caches and branches are simulated. Reads (`r`) and writes (`w`) of data
 /// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; conditional
 /// (`c`) and indirect (`i`) branches (`B`), mispredicted (`m`).
 pub(super) const COUNTERS: [&str; 13] =
     ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "Bc", "Bcm", "Bi", "Bim"];
 
-/// The counters of the simulator that make up the event `name`, added up: `D1mr + D1mw`.
+/// The simulator's counters that add up to the event `name`, for example `D1mr + D1mw`.
 ///
 /// # Errors
-/// The simulator has no such event, or not for these caches: [`Cause::NotSimulated`].
+/// The simulator does not have the event, or not for these caches: [`Cause::NotSimulated`].
 pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Explanation> {
     let last = "I1mr + D1mr + D1mw";
     let missed = "ILmr + DLmr + DLmw";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! However a command ends, or begins: there is a report, and the status is that of env(1).
+//! However a command starts or ends, there is a report, and the exit status follows env(1).
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_linux::signal::{Caught, HANG_UP, INTERRUPT, Pending, TERMINATE};
@@ -7,7 +7,7 @@ use linerate_record::stat::ExitStatus;
 use linerate_stat::{Outcome, Progress, Request, Watch};
 use std::time::Duration;
 
-/// Counts it and checks the invariants that hold however it ended.
+/// Counts a command and checks the invariants that hold however it ends.
 fn counted(request: &Request, status: i32) -> Outcome {
     let outcome = run(request);
     assert_eq!(outcome.status, status, "{:?}", outcome.failure);
@@ -22,7 +22,7 @@ fn the_status_is_the_commands_own() {
     let outcome = counted(&shell("exit 0"), 0);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: Some(0), signal: None }));
     counted(&shell("exit 7"), 7);
-    // A status that looks like one of env(1) is still passed on.
+    // A status that looks like one of those of env(1) is still passed on.
     counted(&shell("exit 127"), 127);
     let outcome = counted(&shell("kill -9 $$"), 128 + 9);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: None, signal: Some(9) }));
@@ -57,7 +57,7 @@ fn children_count_too_however_many() {
     let one = faults("/bin/true; exit 0");
     let many = faults("for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; exit 0");
     assert!(many > 5.0 * one / 2.0, "{one} page faults of one child, {many} of ten");
-    // Two hundred at once, none of them waited for by name.
+    // Two hundred children at once, none of them waited for individually.
     let wild = "i=0; while [ $i -lt 200 ]; do (:) & i=$((i+1)); done; wait; exit 0";
     let wild = faults(wild);
     assert!(wild > 200.0 * 10.0, "{wild}");
@@ -67,7 +67,7 @@ fn children_count_too_however_many() {
 fn a_command_that_closes_every_descriptor_is_counted() {
     let close: String = (0..10).map(|fd| format!("exec {fd}<&-; ")).collect();
     counted(&shell(&format!("{close} exit 3")), 3);
-    // So is one that is short of them.
+    // So is a command that runs out of descriptors.
     counted(&shell("ulimit -n 3; exit 4"), 4);
 }
 
@@ -82,8 +82,8 @@ fn what_a_command_leaves_behind_is_not_waited_for() {
     assert!(number(figure(&outcome, "elapsed_s")) < 50.0);
 }
 
-/// Whether the signal was ignored when these tests were started, as by nohup(1) or `&` of a shell:
-/// then commands ignore it, too, and are not killed by any.
+/// Whether the signal was already ignored when these tests started, for example because of nohup(1)
+/// or a shell's `&`: commands then ignore it too and are not killed by it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -94,7 +94,7 @@ fn is_ignored(signal: i32) -> bool {
     is_ignored
 }
 
-/// Runs it, and gives it `signal` once it has begun.
+/// Runs a script and sends `signal` once it has begun.
 fn signalled(script: &str, signal: Caught) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let begun = folder.path().join("begun");
@@ -125,7 +125,8 @@ fn signals_are_passed_on_and_the_report_is_there() {
     assert_eq!((outcome.status, outcome.report.interrupted), (128 + 2, true));
 }
 
-/// The kernel has given it to the command as well: a second time might mean something else.
+/// The kernel has already delivered the signal to the command; a second one might mean something
+/// else.
 #[test]
 fn keys_of_the_terminal_are_not_passed_on() {
     if is_ignored(INTERRUPT) {
@@ -148,7 +149,7 @@ fn repetition_ends_with_a_signal() {
     assert_eq!((outcome.status, outcome.report.repetitions), (128 + TERMINATE, 1));
 }
 
-/// It arrived before the command started, from any sender.
+/// The signal arrived before the command started, regardless of its sender.
 #[test]
 fn a_key_pressed_too_early_ends_the_command_all_the_same() {
     if is_ignored(INTERRUPT) {
@@ -167,7 +168,7 @@ fn keys_are_passed_on_to_a_group_of_its_own() {
     }
     let signal = Caught { number: INTERRUPT, is_from_kernel: true };
     let outcome = signalled("BEGUN; exec timeout 60 sleep 50", signal);
-    // timeout(1) ends by itself, or is killed by the signal if it had not installed its handler
+    // timeout(1) ends by itself, or is killed by the signal if it has not installed its handler
     // yet.
     assert!(outcome.status != 0 && outcome.report.interrupted, "{}", outcome.status);
     assert!(number(figure(&outcome, "elapsed_s")) < 40.0);
@@ -184,7 +185,7 @@ fn a_lost_terminal_is_passed_on() {
     assert_eq!((outcome.status, outcome.report.interrupted), (128 + HANG_UP, true));
 }
 
-/// An interrupted run says nothing about a complete one.
+/// An interrupted run is not representative of a complete one.
 #[test]
 fn the_run_that_was_interrupted_is_left_out() {
     let folder = tempfile::tempdir().unwrap();

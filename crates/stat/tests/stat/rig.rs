@@ -58,14 +58,14 @@ pub(crate) fn run_watched(
     request.run_with(watch, opener, &around, &catalog)
 }
 
-/// A kernel with a generic counter or more, which count page faults.
+/// A kernel with one or more generic counters, which count page faults.
 pub(crate) fn pretending(counters: usize) -> impl Opener {
     Scripted::new(move |request: &perf::Request, group: &[Selector]| {
         grant(counters, request, group)
     })
 }
 
-/// The answer of a kernel whose groups hold `counters` of the generic hardware events.
+/// The reply of a kernel whose groups hold up to `counters` generic hardware events.
 pub(crate) fn grant(counters: usize, request: &perf::Request, group: &[Selector]) -> Option<i32> {
     match request.selector.kind {
         SOFTWARE | HARDWARE => full(counters, request, group),
@@ -78,7 +78,8 @@ pub(crate) fn event<'a>(outcome: &'a Outcome, name: &str) -> &'a EventCount {
     events.find(|event| event.name == name).unwrap_or_else(|| panic!("no event {name}"))
 }
 
-/// A figure of the outcome, leaked: figures are derived at each call, and tests end soon.
+/// A figure of the outcome, deliberately leaked: figures are derived on each call, and tests are
+/// short-lived.
 pub(crate) fn figure(outcome: &Outcome, name: &str) -> &'static Figure {
     let figure = outcome.report.figures().remove(name);
     Box::leak(Box::new(figure.unwrap_or_else(|| panic!("no figure {name}"))))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const CLOCK: [&str; 2] = ["task_clock_ns", "context_switches"];
 
-/// A process that ends with the test.
+/// A process that is killed when the test ends.
 struct Killed(Child);
 
 impl Killed {
@@ -98,7 +98,7 @@ fn threads_and_the_others_add_up_to_the_process() {
     }
     let last = rows.last().unwrap();
     assert_eq!((last.tid, last.name.as_str()), (0, "(others)"));
-    // A running thread is read first for itself and a moment later for the total.
+    // A running thread is first read by itself, and a moment later as part of the total.
     let sum: f64 = rows.iter().map(|row| number(&row.counts[0])).sum();
     let whole = number(figure(&outcome, "task_clock_ns"));
     assert!((sum / whole - 1.0).abs() < 0.05, "{sum} of {whole}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator behind the same request. Without Valgrind, the reason is reported.
+//! The simulator behind the same request interface. Without Valgrind, the reason is reported.
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_linux::signal::{Caught, Pending};
@@ -8,7 +8,7 @@ use linerate_record::{Body, Derive, Provenance, Record, Tier, Warning};
 use linerate_stat::sim::Geometry;
 use linerate_stat::{Outcome, Request, StatError};
 
-/// `None` without a simulator.
+/// Runs the request; `None` if there is no simulator.
 fn simulated(request: Request) -> Option<Outcome> {
     let request = Request { tier: Some(Tier::Sim), ..request };
     match request.run(&watch(&Pending::new())) {
@@ -48,7 +48,7 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
         let baseline = Some(record(&before));
         simulated(Request { baseline, ..count_to(n) }).unwrap()
     };
-    // The digits of the number are as many, and the loop runs 0.2 % longer; 0.04 % longer.
+    // The number keeps its number of digits, and the loop runs 0.2 % longer, or 0.04 % longer.
     let (more, little, same) = (compared(5010), compared(5002), compared(5000));
     assert_eq!((more.status, little.status, same.status), (1, 0, 0));
     let change = &more.report.baseline[0];
@@ -58,7 +58,7 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
     assert_eq!(warnings(&same), []);
 }
 
-/// Like the kernel does when out of memory.
+/// Kills the simulator as the kernel does when it is out of memory.
 #[test]
 fn a_simulator_that_was_killed_leaves_a_report() {
     const KILL: i32 = 9;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values, absent values with reasons, and the derivation of figures from each other.
+//! Values, absent values with reasons, and figures derived from each other.
 
 use crate::rig::{
     command, error, event, events, figure, grant, number, pretending, run, run_watched, run_with,
@@ -15,7 +15,7 @@ use linerate_stat::{Outcome, Per, Progress, Request, StatError, Watch};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A missing count is never 0 or a text, and always has a reason.
+/// A missing count is never 0 or text, and always has a reason.
 fn check_absent(figure: &Figure) {
     assert_eq!(figure.value, Scalar::Absent, "{figure:?}");
     assert!(figure.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{figure:?}");
@@ -110,7 +110,7 @@ fn an_event_of_a_unit_that_is_not_there_leaves_the_rest() {
     assert!(matches!(malformed, StatError::UnknownName { .. }), "{malformed:?}");
 }
 
-/// The kernel's times begin at fork(2), before the time that elapsed does.
+/// The kernel's CPU times begin at fork(2), earlier than the elapsed time.
 #[test]
 fn one_thread_never_uses_more_than_a_processor() {
     for _ in 0..20 {
@@ -120,8 +120,8 @@ fn one_thread_never_uses_more_than_a_processor() {
     }
 }
 
-/// One process that touches new pages all the time and never forks: a child that is forked while
-/// the kernel switches from one set to the next is counted by both until the switch after that.
+/// Uses one process that keeps touching new pages and never forks: a child forked while the kernel
+/// switches from one set to the next is counted by both sets until the following switch.
 #[test]
 fn hardware_events_are_counted_with_one_counter_or_many() {
     let names = ["instructions", "cycles", "branches", "branch_misses", "page_faults"];
@@ -134,7 +134,8 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
         let outcome = outcome.unwrap();
         check_figures(&outcome);
         assert_eq!(outcome.report.tier, Tier::Hw);
-        // All hardware is page faults here: each is counted by one set at most.
+        // All hardware events are page faults here, and each page fault is counted by at most one
+        // set.
         let mut by_sets = 0.0;
         let truth = number(figure(&outcome, "page_faults"));
         let rotation = &outcome.report.rotation;
@@ -150,7 +151,7 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
             let count = number(&event.count);
             match counters {
                 4 => assert_eq!(count, truth),
-                // Scaled up by the share of the time that it was counted.
+                // Scaled up according to the share of time during which the event was counted.
                 _ => {
                     let scaled = event.raw.unwrap() as f64 / event.duty.unwrap();
                     assert!((count / scaled - 1.0).abs() < 1e-6, "{event:?} {scaled}");
@@ -243,7 +244,7 @@ fn counts_are_given_per_unit_of_work() {
         (unit.name.as_str(), &unit.count),
         ("minor_faults", figure(&outcome, "minor_faults"))
     );
-    // By the sixth time nothing is read from disk.
+    // By the sixth run, nothing is read from disk any more.
     let ratio = figure(&outcome, "page_faults_per_minor_faults");
     assert_eq!(number(ratio), 1.0);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads lwIP and calls it: the only module of the adapter with `unsafe` code.
+//! Loads and calls lwIP. Contains all `unsafe` code of the adapter except for one call.
 //!
-//! The object exports a table of functions ([`table`]). It is one lwIP with global state; for
-//! several instances, each [`Plugin`] is loaded from a separate in-memory file, which the dynamic
-//! loader treats as a different object. This also isolates tests and makes every run start in the
-//! same state.
+//! The object exports a function table ([`table`]). It contains a single lwIP with global state; to
+//! get several instances, each [`Plugin`] is loaded from a separate in-memory file, which the
+//! dynamic loader treats as a different object. This also isolates tests and makes every run start
+//! from the same state.
 
 mod object;
 mod seal;
@@ -31,10 +31,11 @@ pub(super) use table::{Routines, Settings, Sums};
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
-    /// Written by the object while it reports the running routine.
+    /// Where the object writes the running routine while it reports it.
     activity: RefCell<Option<Arc<AtomicU8>>>,
-    /// Open for as long as the object is loaded: the loader of the system knows objects by their
-    /// paths first, and the number of a closed file, which is in the path, is the next one's.
+    /// Stays open for as long as the object is loaded: the system's loader identifies objects by
+    /// their path first, and the path contains the descriptor number, which the next file would
+    /// reuse if this one were closed.
     _file: File,
 }
 
@@ -57,62 +58,67 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Loads it as a separate object.
+    /// Loads the bytes as a separate object.
     fn from_object(bytes: &[u8]) -> Result<Self, String> {
         let file = linerate_linux::file_in_memory(bytes).map_err(|error| error.to_string())?;
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
-        // SAFETY: the path ends with a zero. Loading runs code of the object: its seal proves that
-        // it is our build, which has no code that runs on loading.
+        // SAFETY: the path is null-terminated. Loading can run code of the object, but its seal
+        // proves that it is our build, which has no code that runs on loading.
         let object = unsafe { libc::dlopen(path.as_ptr().cast(), flags) };
         let object = NonNull::new(object).ok_or_else(dl_error)?;
-        // SAFETY: an object that is open, and a name that ends with a zero.
+        // SAFETY: the object is open, and the name is null-terminated.
         let symbol = unsafe { libc::dlsym(object.as_ptr(), c"linerate_lwip_table".as_ptr()) };
         if symbol.is_null() {
             let reason = dl_error();
-            // SAFETY: opened above, and nothing of it is used.
+            // SAFETY: the object was opened above, and nothing in it is in use.
             unsafe { libc::dlclose(object.as_ptr()) };
             return Err(reason);
         }
-        // SAFETY: the type of the only function of this name in plugin.h.
+        // SAFETY: this is the type of the only function with this name in plugin.h.
         let table: extern "C" fn() -> &'static Table = unsafe { std::mem::transmute(symbol) };
         Ok(Self { object, table: table(), activity: RefCell::default(), _file: file })
     }
 
     /// The version of lwIP.
     pub(super) fn version(&self) -> String {
-        // SAFETY: a string constant of the object, which is loaded while `self` is.
+        // SAFETY: a string constant in the object, which stays loaded while `self` exists.
         unsafe { CStr::from_ptr(self.table.lwip) }.to_string_lossy().into_owned()
     }
 
     /// Initializes lwIP, once, before anything else; returns whether it succeeded.
     pub(super) fn begin(&self, settings: &Settings, routines: &Routines) -> bool {
         let checksum = (routines.checksum.is_some(), routines.copy_checksum.is_some());
-        assert!(checksum != (false, true), "a copy with a sum in addition to lwIP's own sums");
-        // SAFETY: both are read before the calls return; the routines are functions of the types
-        // that the table names.
+        assert!(
+            checksum != (false, true),
+            "a copy+checksum routine, but lwIP's own checksums are \
+                                            in use"
+        );
+        // SAFETY: both arguments are read before the calls return; the routines are functions of
+        // the types that the table specifies.
         unsafe {
             (self.table.use_routines)(routines);
             (self.table.begin)(settings) != 0
         }
     }
 
-    /// Starts or stops counting and timing the calls of routines, or reporting which one runs.
+    /// Starts or stops counting and timing the calls to routines, or reporting which routine is
+    /// running.
     pub(super) fn watch(&self, reading: Option<Reading>, activity: Option<&Arc<AtomicU8>>) {
         let watch = Watch {
             ticks: reading.map(Reading::function),
             activity: activity.map_or(ptr::null(), Arc::as_ptr),
         };
-        // SAFETY: read before the call returns; the byte that the object writes to from here on
-        // is kept below until another takes its place or the object is gone.
+        // SAFETY: the argument is read before the call returns; the byte that the object writes to
+        // from now on is kept below until it is replaced or the object is unloaded.
         unsafe { (self.table.watch)(&watch) };
         self.activity.replace(activity.map(Arc::clone));
     }
 
-    /// Statistics of checksums, copies, copies with a sum, and inline sums of headers.
+    /// Statistics on checksums, copies, copies with checksum, and inline header sums.
     pub(super) fn tallies(&self) -> [Tally; 4] {
-        // SAFETY: four tallies that are never moved, written only by calls into the object, none of
-        // which is running.
+        // SAFETY: the four tallies never move and are written only by calls into the object, none
+        // of which is running.
         let raw = unsafe { &*(self.table.tallies)() };
         raw.each_ref().map(|raw| Tally {
             calls: raw.calls,
@@ -124,21 +130,22 @@ impl Plugin {
         })
     }
 
-    /// Sets the time in milliseconds: runs the timers that are due.
+    /// Sets the time in milliseconds, and runs the timers that are due.
     pub(super) fn advance(&self, now_ms: u32) {
-        // SAFETY: `begin` was called, ensured by `LwipEndpoint`, which has no other constructor; no
-        // other call is running, because none calls back here. The same applies to all below.
+        // SAFETY: `begin` was called, which `LwipEndpoint` ensures, since it has no other
+        // constructor; no other call is running, because none calls back into this module. The same
+        // applies to all calls below.
         unsafe { (self.table.advance)(now_ms) };
     }
 
-    /// Milliseconds until the next timer expires; `None` for never.
+    /// Milliseconds until the next timer expires; `None` if none is pending.
     pub(super) fn next_timer(&self) -> Option<u32> {
         // SAFETY: as for `advance`.
         let ms = unsafe { (self.table.next_timer)() };
         (ms != u32::MAX).then_some(ms)
     }
 
-    /// Starts to connect or to listen; returns lwIP's error if it refuses.
+    /// Starts connecting or listening; returns lwIP's error if it refuses.
     pub(super) fn open(&self) -> Result<(), c_int> {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.open)() } {
@@ -147,7 +154,7 @@ impl Plugin {
         }
     }
 
-    /// State of the connection: `LR_LWIP_CLOSED` and so on.
+    /// State of the connection, from `LR_LWIP_CLOSED` etc.
     pub(super) fn state(&self) -> State {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.state)() } {
@@ -159,7 +166,7 @@ impl Plugin {
         }
     }
 
-    /// Number of bytes `send` accepts.
+    /// Number of bytes that `send` accepts.
     pub(super) fn send_room(&self) -> usize {
         // SAFETY: as for `advance`.
         unsafe { (self.table.send_room)() }
@@ -171,9 +178,9 @@ impl Plugin {
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Reads data received in order; returns the number of bytes.
+    /// Reads data that was received in order; returns the number of bytes.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
-        // SAFETY: as for `advance`; no more bytes than the slice has are written.
+        // SAFETY: as for `advance`; no more bytes are written than the slice has.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
     }
 
@@ -189,13 +196,13 @@ impl Plugin {
         unsafe { (self.table.flush)() };
     }
 
-    /// Segments dropped for a wrong TCP or IP checksum.
+    /// Segments dropped because of a wrong TCP or IP checksum.
     pub(super) fn bad_checksums(&self) -> u64 {
         // SAFETY: as for `advance`.
         unsafe { (self.table.bad_checksums)() }
     }
 
-    /// Space for an arriving frame, if there is memory.
+    /// Allocates space for an arriving frame, if there is memory.
     pub(super) fn room(self: &Rc<Self>, bytes: usize) -> Option<Room> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.room)(bytes) };
@@ -203,31 +210,32 @@ impl Plugin {
         Some(Room { plugin: Rc::clone(self), handle: Some(handle), bytes })
     }
 
-    /// The oldest frame to be sent.
+    /// The oldest frame that is waiting to be sent.
     pub(super) fn sent(self: &Rc<Self>) -> Option<Lent> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.sent)() };
         let (handle, bytes) = raw.parts()?;
         let lender = Rc::clone(self) as Rc<dyn Lender>;
-        // SAFETY: lwIP keeps the frame as it is until it is dropped, because it does not
-        // retransmit, and so does not write, a segment with other references.
+        // SAFETY: lwIP keeps the frame unchanged until it is dropped, because it does not
+        // retransmit, and therefore does not write, a segment that has other references.
         Some(unsafe { Lent::new(lender, handle, bytes) })
     }
 
-    /// Reports the arrival of the frame.
+    /// Reports to lwIP that a frame has arrived.
     pub(super) fn input(&self, mut room: Room) {
-        assert!(ptr::eq(Rc::as_ptr(&room.plugin), self), "room in another lwIP");
+        assert!(ptr::eq(Rc::as_ptr(&room.plugin), self), "the room belongs to another lwIP");
         let Some(handle) = room.handle.take() else { return };
-        // SAFETY: as for `advance`; the handle is of this object and was not dropped, ensured by
-        // the lines above.
+        // SAFETY: as for `advance`; the lines above ensure that the handle belongs to this object
+        // and was not dropped.
         unsafe { (self.table.input)(handle.as_ptr()) };
     }
 
-    /// A frame has arrived whose parts are read where they are; whether lwIP took it.
+    /// Reports the arrival of a frame whose parts are to be read in place; returns whether lwIP
+    /// took it.
     ///
     /// # Safety
-    /// Until [`reclaim`](Self::reclaim) has returned `owner`, or the plug-in is dropped, the
-    /// payload is not written, the headers are not used, and both stay valid in place.
+    /// Until [`reclaim`](Self::reclaim) has returned `owner` or the plug-in is dropped, the payload
+    /// must not be written, the headers must not be used, and both must stay valid and in place.
     pub(super) unsafe fn input_in_place(
         &self,
         headers: NonNull<[u8]>,
@@ -235,7 +243,7 @@ impl Plugin {
         owner: usize,
     ) -> bool {
         let owner = ptr::without_provenance_mut(owner);
-        // SAFETY: as for `advance`; the parts stay valid, ensured by the caller.
+        // SAFETY: as for `advance`; the caller ensures that the parts stay valid.
         unsafe {
             (self.table.input_in_place)(
                 headers.as_ptr().cast(),
@@ -247,7 +255,7 @@ impl Plugin {
         }
     }
 
-    /// The owner of a frame whose parts are no longer needed; never 0.
+    /// Returns the owner of a frame whose parts are no longer needed; never 0.
     pub(super) fn reclaim(&self) -> Option<usize> {
         // SAFETY: as for `advance`.
         let owner = unsafe { (self.table.reclaim)() };
@@ -257,8 +265,8 @@ impl Plugin {
 
 impl Drop for Plugin {
     fn drop(&mut self) {
-        // SAFETY: every frame holds this value, so none is left; nothing is called any more. An
-        // object that was of another version is closed without a call.
+        // SAFETY: every frame keeps this value alive, so no frame is left, and nothing is called
+        // any more. An object of another version is closed without calling it.
         unsafe {
             if self.table.version == TABLE_VERSION {
                 (self.table.end)();
@@ -268,29 +276,29 @@ impl Drop for Plugin {
     }
 }
 
-/// The error of the dynamic loader.
+/// The last error of the dynamic loader.
 fn dl_error() -> String {
-    // SAFETY: returns null or a string that stays until the next call of the loader on this thread.
+    // SAFETY: returns null or a string that stays valid until the next loader call on this thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "no message from the loader".to_owned();
     }
-    // SAFETY: not null, so a string, which is copied before the loader is called again.
+    // SAFETY: not null, so it is a string, which is copied before the loader is called again.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Space for a frame in memory of lwIP; freed on drop.
+/// Space for a frame in lwIP's memory; freed on drop.
 pub(super) struct Room {
     plugin: Rc<Plugin>,
-    /// `None` once lwIP has returned it.
+    /// `None` once the frame has been handed to lwIP.
     handle: Option<NonNull<c_void>>,
     bytes: NonNull<[u8]>,
 }
 
 impl Room {
-    /// Its bytes, to be written.
+    /// The bytes of the frame, for writing.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: this many bytes are writable, and not shared before `input`.
+        // SAFETY: this many bytes are writable, and they are not shared before `input`.
         unsafe { self.bytes.as_mut() }
     }
 }
@@ -305,7 +313,7 @@ impl Drop for Room {
 }
 
 impl RawFrame {
-    /// Its handle and its bytes, if any.
+    /// Handle and bytes of the frame, if there is one.
     fn parts(&self) -> Option<(NonNull<c_void>, NonNull<[u8]>)> {
         let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.bytes))?;
         Some((handle, NonNull::slice_from_raw_parts(bytes, self.length)))
@@ -314,7 +322,8 @@ impl RawFrame {
 
 impl Lender for Plugin {
     unsafe fn take_back(&self, handle: NonNull<c_void>) {
-        // SAFETY: as for `Plugin::advance`; lent by `sent` and dropped once, ensured by the caller.
+        // SAFETY: as for `Plugin::advance`; the caller ensures that the frame was lent by `sent`
+        // and is dropped once.
         unsafe { (self.table.drop)(handle.as_ptr()) };
     }
 }

@@ -35,7 +35,7 @@ pub enum Activity {
     Checksum,
     /// A copy.
     Copy,
-    /// A copy that sums.
+    /// A copy with checksum.
     CopyChecksum,
     /// Not part of the run.
     Comparing,
@@ -44,16 +44,16 @@ pub enum Activity {
 /// Method of reading the counter around a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Serializing: waits until all earlier work is done. Code that would overlap with the call is
-    /// delayed, and the call seems to take longer than it does.
+    /// Serializing read: waits until all earlier work is done. Code that would overlap with the
+    /// call is delayed, so the call seems to take longer than it does.
     Waiting,
-    /// Unserialized read: the call may still be executing, and seems shorter.
+    /// Non-serializing read: the call may still be executing, so it seems shorter than it is.
     Passing,
 }
 
 impl Reading {
-    /// The read function: behind a pointer, since the plug-in needs it so, and therefore at the
-    /// same cost everywhere.
+    /// The read function, as a pointer because the plug-in needs one; it therefore costs the same
+    /// everywhere.
     pub(crate) fn function(self) -> extern "C" fn() -> u64 {
         extern "C" fn waiting() -> u64 {
             ticks::ticks_in_order()
@@ -68,8 +68,8 @@ impl Reading {
     }
 }
 
-/// Ticks measured for an empty call: the cost of reading, and of filling and draining the pipeline.
-/// The median, since a few calls are interrupted.
+/// Ticks measured for an empty call: the cost of reading the counter and of filling and draining
+/// the pipeline. This is the median, since a few calls are interrupted.
 pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
     let (copy, read) = (Routines::document().copy, black_box(reading.function()));
     let one = |_| {
@@ -83,7 +83,7 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine through the observer, if there is one: there is none while sets are ranked.
+    /// Calls a routine through the observer, if there is one; there is none while sets are ranked.
     #[inline(always)]
     fn see<R>(
         &mut self,
@@ -136,7 +136,7 @@ impl Eye {
 }
 
 impl Seam {
-    /// A seam that is not watched.
+    /// Creates a seam that is not watched.
     pub fn new(routines: Routines) -> Self {
         Self { routines, eye: Eye::Nobody }
     }
@@ -146,7 +146,7 @@ impl Seam {
         self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
     }
 
-    /// Starts or stops reporting to a sampler which routine runs.
+    /// Starts or stops reporting to a sampler which routine is running.
     pub fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
     }
@@ -159,7 +159,7 @@ impl Seam {
         }
     }
 
-    /// Adds bytes to a sum.
+    /// Adds bytes to a checksum.
     #[inline]
     pub fn checksum(&mut self, bytes: &[u8], sum: u32) -> u32 {
         let routine = self.routines.checksum;
@@ -174,7 +174,7 @@ impl Seam {
         self.eye.see(Activity::Copy, |t| &mut t.copy, from, || routine.copy(to, from));
     }
 
-    /// Copies bytes and adds them to a sum; in two passes if the set has no combined routine.
+    /// Copies bytes and adds them to a checksum, in two passes if the set has no combined routine.
     #[inline]
     pub fn copy_checksum(&mut self, to: &mut [u8], from: &[u8], sum: u32) -> u32 {
         let Some(both) = self.routines.copy_checksum else {
@@ -185,16 +185,16 @@ impl Seam {
         self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_checksum, from, call)
     }
 
-    /// Adds a header to a sum: inline in every set, since it may just have been written in pieces
-    /// that no wider load may straddle. Counted, not timed: reading the counter takes ten times as
-    /// long.
+    /// Adds a header to a sum. This is inline in every set, because the header may just have been
+    /// written in pieces, which a wider load must not straddle. The call is counted but not timed:
+    /// reading the counter takes ten times as long.
     #[inline]
     pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {
         self.eye.count(|t| &mut t.header, header);
         checksum::header(header, sum)
     }
 
-    /// Copies a header and adds it to a sum, inline as well.
+    /// Copies a header and adds it to a sum, also inline.
     #[inline]
     pub fn copy_header(&mut self, to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
         self.eye.count(|t| &mut t.copy_header, from);

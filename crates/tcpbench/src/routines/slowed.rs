@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routines with a known duration, for the accuracy suite: each does its work, waits for the rest
-//! of its time, and adds that up.
+//! of its time, and accumulates the time taken.
 
 use super::Routines;
 use linerate_kernels::bench::{Role, Routine};
@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::slice;
 
-/// Ticks of a sum, a copy, and a copy that sums: far more than their work.
+/// Ticks per checksum, copy, and copy with checksum: far more than their work takes.
 const TIMES: [u64; 3] = [1500, 4000, 3000];
 
-/// Dependent multiplications: some hundred cycles.
+/// Number of dependent multiplications: a few hundred cycles.
 const CHAIN: u32 = 60;
 
 thread_local! {
@@ -32,7 +32,7 @@ pub(crate) fn routines() -> Routines {
     }
 }
 
-/// Routines with a late result: the core continues before the call is done.
+/// Routines with a late result: the core continues past the call before it has completed.
 pub(crate) fn late() -> Routines {
     // SAFETY: it reads nothing and cannot unwind.
     let checksum = unsafe { Routine::checksum_from("late", Role::Peer, late_checksum) };
@@ -43,7 +43,7 @@ unsafe extern "C" fn late_checksum(_: *const u8, _: usize, sum: u32) -> u32 {
     (0..CHAIN).fold(sum, |sum, _| black_box(sum).wrapping_mul(0x9e37_79b1) | 1)
 }
 
-/// Ticks spent on sums, copies, and copies that sum on this thread.
+/// Ticks spent on checksums, copies, and copies with checksum on this thread.
 pub(crate) fn taken() -> [u64; 3] {
     TAKEN.with(|taken| taken.each_ref().map(Cell::get))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of the calls of routines.
+//! Statistics on calls to routines.
 
 use std::ops::Add;
 
-/// Classes of lengths in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
+/// Number of length classes in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
 pub const LENGTH_CLASSES: usize = 17;
 
-/// Alignments in a histogram: addresses modulo 64 by steps of 8.
+/// Number of alignment classes in a histogram: addresses modulo 64, in steps of 8.
 pub const ALIGNMENT_CLASSES: usize = 8;
 
-/// Statistics of the calls of one routine.
+/// Statistics on the calls to one routine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Calls.
@@ -18,7 +18,7 @@ pub struct Tally {
     pub bytes: u64,
     /// Calls that were timed.
     pub timed: u64,
-    /// Ticks of the timestamp counter from before each of these to after it, reading it included.
+    /// Timestamp counter ticks from before each timed call to after it, including the reads.
     pub ticks: u64,
     /// Calls by length.
     pub lengths: [u64; LENGTH_CLASSES],
@@ -44,7 +44,7 @@ impl Tally {
     }
 }
 
-/// Statistics of the calls of a set.
+/// Statistics on the calls to a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Separate checksums.
@@ -53,9 +53,9 @@ pub struct Tallies {
     pub copy: Tally,
     /// Copies that sum.
     pub copy_checksum: Tally,
-    /// Checksums of headers, separate and inline; timed where a stack calls for them.
+    /// Header checksums, separate and inline; timed if the stack itself requests them.
     pub header: Tally,
-    /// Copies of headers that sum, inline, and not timed.
+    /// Header copies with checksum, inline and not timed.
     pub copy_header: Tally,
 }
 

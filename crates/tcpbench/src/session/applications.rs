@@ -8,12 +8,13 @@ use crate::error::Error;
 use crate::routines::Activity;
 use linerate_linux::thread_cpu_time_ns;
 
-/// Timeout of the client for a server that does not see its connection as established: longer than
-/// a stack keeps half-open connections, 20 seconds in lwIP (`TCP_SYN_RCVD_TIMEOUT`). It affects one
-/// connection in a hundred thousand if a few percent of all handshakes need another attempt.
+/// How long the client waits for a server that does not regard the connection as established:
+/// longer than a stack keeps half-open connections, which is 20 seconds in lwIP
+/// (`TCP_SYN_RCVD_TIMEOUT`). It affects one connection in a hundred thousand if a few percent of
+/// all handshakes need another attempt.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Maximum messages submitted between two iterations.
+/// Maximum number of messages submitted between two iterations.
 const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
@@ -101,7 +102,7 @@ impl Session {
         Ok(())
     }
 
-    /// Submits whole writes to the client while there is room; returns whether there were any.
+    /// Submits whole writes to the client while there is room; returns whether any were submitted.
     pub(super) fn give_bulk(&mut self) -> bool {
         let write = write_bytes(&self.setup);
         let mut gave = false;
@@ -113,7 +114,7 @@ impl Session {
         gave
     }
 
-    /// Submits messages to the client; each becomes a segment before the next one.
+    /// Submits messages to the client; each becomes a segment before the next one is submitted.
     pub(super) fn give_messages(&mut self) -> bool {
         let mut gave = false;
         for _ in 0..MESSAGES_PER_ITERATION {
@@ -133,7 +134,7 @@ impl Session {
         gave
     }
 
-    /// Reads received data; returns whether there were any.
+    /// Reads received data; returns whether there was any.
     pub(super) fn take(&mut self, side: Side) -> Result<bool, Error> {
         let mut took = false;
         loop {

@@ -6,36 +6,36 @@ use crate::pattern::{Mix, Pattern};
 use crate::routines::Set;
 use crate::wire::Impairments;
 
-/// Segments that the application submits at once.
+/// Number of segments that the application submits at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
-/// Settings of a session, except stacks and set.
+/// Settings of a session, except for the stacks and the set.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The pattern of the applications.
     pub pattern: Pattern,
-    /// Bytes of payload of a full segment.
+    /// Payload of a full segment, in bytes.
     pub segment: usize,
-    /// Bytes of each buffer of each end; rounded up to whole segments.
+    /// Size in bytes of each buffer at each end; rounded up to whole segments.
     pub buffer: usize,
-    /// Transport of frames to the receiver.
+    /// How frames reach the receiver.
     pub wire: WireMode,
     /// Impairments of the wire.
     pub impairments: Impairments,
-    /// Lengths of messages in [`Pattern::Mixed`].
+    /// Message lengths in [`Pattern::Mixed`].
     pub mix: Mix,
     /// Whether segments that are not full wait for acknowledgements.
     pub nagle: bool,
     /// Congestion control of both ends.
     pub congestion: Congestion,
-    /// For how long the ends hold acknowledgements back; 0 for not at all.
+    /// How long the ends delay acknowledgements; 0 disables the delay.
     pub ack_delay: Micros,
-    /// Seed of everything random.
+    /// Seed for all randomness.
     pub seed: u64,
 }
 
 impl Setup {
-    /// The settings for measuring a pattern: no impairments, buffers of 256 KiB, copies on the
+    /// Settings for measuring a pattern: no impairments, 256 KiB buffers, frames copied on the
     /// wire.
     pub fn for_pattern(pattern: Pattern) -> Self {
         Self {
@@ -63,7 +63,7 @@ pub(super) fn write_bytes(setup: &Setup) -> usize {
     setup.segment * SEGMENTS_PER_WRITE
 }
 
-/// The end of a session, made for one set.
+/// Configuration of one end of a session with this set.
 pub(super) fn config(setup: &Setup, set: &Set, side: Side) -> Config {
     Config {
         side,

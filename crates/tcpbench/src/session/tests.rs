@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern completes, and failures are named.
+//! Every pattern completes, and failures are reported as such.
 
 use super::applications::HALF_OPEN;
 use super::time::UNEASE_TURNS;
@@ -70,7 +70,8 @@ fn reconnects_to_a_server_that_lost_the_handshake() {
     assert!(session.now > HALF_OPEN && session.watchdog.turns < UNEASE_TURNS);
 }
 
-/// The negative control: what the checksum would have found, the comparison finds.
+/// Negative control: without checksums, the comparison finds the corruption that they would have
+/// found.
 #[test]
 fn without_checksums_the_comparison_finds_damage() {
     let corrupt = Impairments { corrupt: 0.01, only_data: true, ..Impairments::default() };

@@ -5,15 +5,16 @@ use super::{Session, Slice};
 use crate::endpoint::{Micros, Side, State};
 use crate::error::{Error, Stuck};
 
-/// Virtual time without progress after which a run has failed. A sender without an answer doubles
-/// its timeout from a second up to a minute: this is more than ten attempts.
+/// Virtual time without progress after which a run has failed. A sender without a reply doubles its
+/// timeout from one second up to a minute, so this allows more than ten attempts.
 const PATIENCE: Micros = 600_000_000;
 
-/// Iterations without progress after which a run has failed, whatever the virtual time: a few
+/// Iterations without progress after which a run has failed, regardless of virtual time: a few
 /// seconds.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// Time after which the wire is also asked to keep the last segment.
+/// Virtual time, or iterations, without progress after which the wire is asked to keep the last
+/// segment.
 const UNEASE: Micros = 10_000_000;
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
@@ -45,7 +46,7 @@ impl Session {
         carried
     }
 
-    /// Advances to the next event, unless something just happened; checks for progress.
+    /// Advances to the next event unless something has just happened; checks for progress.
     pub(super) fn advance(&mut self, busy: bool) -> Result<(), Error> {
         if !busy {
             let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
@@ -54,7 +55,7 @@ impl Session {
             let next = ends.into_iter().flatten().chain(others).min();
             match next {
                 Some(at) => self.now = self.now.max(at.saturating_sub(1)),
-                // No event will ever occur; but an application may have data to send.
+                // No event will ever occur, but an application may have data to send.
                 None => self.now += 1,
             }
         }

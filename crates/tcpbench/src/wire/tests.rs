@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that a wire keeps, and the effect of impairments.
+//! Frames kept by a wire, and the effects of impairments.
 
 use super::*;
 use crate::lent::{Lender, Lent};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// A packet with right checksums and some payload.
+/// A packet with correct checksums and some payload.
 fn packet(pool: &mut Pool, payload: usize) -> Frame {
     let mut frame = pool.take(HEADER_BYTES + payload);
     let bytes = frame.bytes_mut();
@@ -29,7 +29,8 @@ fn packet(pool: &mut Pool, payload: usize) -> Frame {
     frame
 }
 
-/// Sends this many frames one way, each numbered by its payload, and returns what arrives.
+/// Sends this many frames in one direction, each numbered by its payload, and returns those that
+/// arrive.
 fn through(impairments: Impairments, frames: usize) -> (Vec<Vec<u8>>, Carried) {
     let mut wire = Wire::new(1500, impairments, true, 7);
     let mut arrived = Vec::new();
@@ -72,7 +73,7 @@ fn each_impairment_does_what_it_counts() {
     assert_eq!(arrived.len() as u64, 5000 + duplicated - lost - masked);
     let damaged = arrived.iter().filter(|bytes| !sums_match(bytes)).count() as u64;
     assert_eq!(damaged, corrupted);
-    // Two bits of the same column that turn over in opposite ways cancel out.
+    // Two bits in the same column that flip in opposite directions cancel out.
     assert!(masked > 0 && masked < corrupted / 10, "{carried:?}");
     for (count, share) in [(lost, 0.1), (duplicated, 0.09), (reordered, 0.09)] {
         let expected = 5000.0 * share;
@@ -131,7 +132,7 @@ fn the_last_segment_is_described() {
     assert!(wire.last().contains("60 bytes, sequence number 0, checksum 0x"), "{}", wire.last());
 }
 
-/// Bytes to lend, and how often they are out.
+/// Bytes to lend, and how many times they are currently lent.
 struct Shelf {
     bytes: [u8; 60],
     out: Cell<usize>,

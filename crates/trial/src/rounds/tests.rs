@@ -13,7 +13,7 @@ fn rules(contestants: usize, placements: u32, length: Length) -> Rules<'static> 
     Rules { what: "race", contestants: &NAMES[..contestants], placements, length, seed: 1 }
 }
 
-/// A race on a scripted clock, with what happens in each window.
+/// Runs a race on a scripted clock; `window` scripts what happens in each window.
 fn raced(rules: &Rules<'_>, clock: &Scripted, mut window: impl FnMut(Turn)) -> Samples<f64> {
     let sample = |turn| {
         let timed: Timed = time(clock, || window(turn));
@@ -35,7 +35,7 @@ fn the_order_is_random_and_the_seed_decides() {
     assert_eq!(orders.iter().collect::<HashSet<_>>().len(), 24, "all orders of four come up");
     for contestant in 0..4 {
         let first = orders.iter().filter(|order| order[0] == contestant).count();
-        // 250 expected; 0.1 % and 99.9 % points of the binomial distribution.
+        // 250 expected; the limits are the 0.1 % and 99.9 % points of the binomial distribution.
         assert!((208..=293).contains(&first), "{contestant} was first {first} times");
         assert!(orders.iter().all(|order| order.contains(&contestant)));
     }
@@ -57,8 +57,8 @@ fn each_round_has_every_contestant_once_on_the_placement_of_the_round() {
     }
 }
 
-/// The known truth: the second contestant does a quarter more, the third twice as much, on a core
-/// that changes its clock from round to round.
+/// Known truth: the second contestant does a quarter more work, the third twice as much, on a core
+/// that changes its clock frequency from round to round.
 #[test]
 fn ratios_are_exact_though_the_clock_moves() {
     let (clock, slowness) = (Scripted::new(), [1.0, 1.4, 0.7, 3.0, 1.1]);
@@ -75,7 +75,8 @@ fn ratios_are_exact_though_the_clock_moves() {
     assert_eq!(samples.fastest(0..3), Some(0));
 }
 
-/// Each fifth window of a contestant is preempted; nothing of that is in what is kept.
+/// Every fifth window of a contestant is preempted; none of these windows is among the valid
+/// samples.
 #[test]
 fn disturbed_windows_are_counted_and_left_out() {
     let clock = Scripted::new();
@@ -95,7 +96,7 @@ fn disturbed_windows_are_counted_and_left_out() {
     assert_eq!((ratio.value, ratio.n), (1.0, 12));
 }
 
-/// 100 ns a window, two contestants: a round is 200 ns.
+/// 100 ns per window and two contestants: a round takes 200 ns.
 #[test]
 fn a_limited_time_ends_with_the_round_in_which_it_is_over() {
     let rounds_in = |ns, kept, is_clean: fn(u32) -> bool| {
@@ -110,10 +111,10 @@ fn a_limited_time_ends_with_the_round_in_which_it_is_over() {
     };
     assert_eq!(rounds_in(2000, 1, |_| true), 11);
     assert_eq!(rounds_in(1999, 1, |_| true), 10);
-    // Enough windows of each placement, however short the time.
+    // Enough windows for each placement, however short the time.
     assert_eq!(rounds_in(0, 3, |_| true), 6);
     assert_eq!(rounds_in(0, 3, |_| false), 6);
-    // Overtime until there are enough, and half as long again at most.
+    // Overtime until there are enough windows, but at most half as long again.
     assert_eq!(rounds_in(2000, 2, |round| round >= 8), 12);
     assert_eq!(rounds_in(2000, 2, |round| round >= 10), 14);
     assert_eq!(rounds_in(2000, 2, |_| false), 16);
@@ -149,7 +150,7 @@ fn the_first_failure_ends_it() {
     assert_eq!(failed.err(), Some(2));
 }
 
-/// With an observer for hanging contestants, a race ends and panics as without.
+/// With an observer for hanging contestants, a race ends and panics as it does without one.
 #[test]
 fn a_race_with_a_watchdog_ends_with_its_windows() {
     let hung = |what: &str| panic!("{what}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record of a tuning that was never run, written and read back.
+//! The record of a tuning that was never run, written and read back.
 
 use super::*;
 use crate::predict::Predicted;
@@ -59,7 +59,7 @@ fn cost(name: &str, value: f64, hot: Option<f64>) -> StageCost {
     StageCost { name: name.to_owned(), ticks: about(value), reach: 0.9, hot_ticks }
 }
 
-/// One stage waits for memory, and what a burst costs has no upper end.
+/// One stage waits for memory, and the interval of the burst cost has no upper end.
 fn calibrated() -> Calibration {
     let costs = Costs {
         source: cost("source", 41.3, None),
@@ -91,7 +91,7 @@ fn mapping() -> Mapping {
     Mapping { segments: vec![segment(0..2), segment(2..4)] }
 }
 
-/// A tuning that was stopped before its rounds.
+/// Returns a tuning that was stopped before its rounds.
 fn tuned() -> (Predicted, TuneReport) {
     let measured = Measured::explain(mapping(), baseline());
     let predicted = predict(&shape(), &measured, &calibrated(), None);
@@ -108,7 +108,7 @@ fn body(report: &TuneReport) -> Body {
     Body::Tune(Box::new(report.clone()))
 }
 
-/// Written and read back.
+/// Returns the body of the report after it was written and read back.
 fn stored(report: &TuneReport) -> Body {
     let record = Record { provenance: Provenance::default(), body: body(report) };
     let json = record.to_json_pretty().expect("it can be written");

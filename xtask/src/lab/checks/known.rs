@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of the program of known instructions: counts by the kernel, and user-mode reads.
+//! Output of the program with known instructions: kernel counts, and user-mode reads.
 //!
-//! A count is exactly the loop's instructions plus the user-mode code around it, from the return of
-//! the system call that starts the event (or from the first read) to the call of the one that stops
-//! it (or to the second read). That part is the same for every length of the loop, in every
-//! repetition. A cycle of this emulator is an instruction.
+//! A count is exactly the loop's instructions plus the user-mode code around it: from the return of
+//! the system call that starts the event (or from the first read) to the system call that stops it
+//! (or to the second read). The code around the loop takes the same number for every loop length,
+//! in every repetition. On this emulator, a cycle is an instruction.
 
 use super::{Finding, finding};
 
-/// Events that `known counts` counts, alone each.
+/// Events that `known counts` counts, each alone.
 const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 
 /// Events that `known reads` reads.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// Upper bound for the code around the loop, with any compiler.
+/// Upper bound for the code around the loop, for any compiler.
 const MOST_AROUND: i128 = 100;
 
-/// Whether the kernel's counts are exact.
+/// Checks whether the kernel's counts are exact.
 pub(super) fn counts(text: &str) -> Vec<Finding> {
     let group = ["group"].map(|name| finding(of_group(text, name)));
     COUNTED.map(|event| finding(exact(text, event))).into_iter().chain(group).collect()
 }
 
-/// Whether user mode reads what the kernel reads.
+/// Checks whether user mode reads what the kernel reads.
 pub(super) fn reads(text: &str) -> Vec<Finding> {
     let exact = READ.map(|event| finding(exact(text, event)));
     exact.into_iter().chain(READ.map(|event| finding(between(text, event)))).collect()
 }
 
-/// Whether user mode reads nothing, rather than something wrong, where the kernel forbids it.
+/// Checks whether user mode reads nothing, rather than something wrong, where the kernel forbids
+/// reads.
 pub(super) fn no_reads(text: &str) -> Finding {
     let unread = text.lines().filter(|line| line.starts_with("unread ")).count();
     let counted = text.lines().filter(|line| line.starts_with("count ")).count();
@@ -39,13 +40,13 @@ pub(super) fn no_reads(text: &str) -> Finding {
     })
 }
 
-/// Instructions of one iteration of the loop.
+/// Returns the number of instructions in one iteration of the loop.
 fn per_iteration(text: &str) -> Result<u64, String> {
     let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
     found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
 }
 
-/// The numbers of the lines that begin with these words.
+/// Returns the numbers in the lines that begin with these words.
 fn numbers(text: &str, words: &str) -> Vec<Vec<u64>> {
     let of_line = |line: &str| -> Option<Vec<u64>> {
         let rest = line.strip_prefix(words)?.strip_prefix(' ')?;
@@ -54,7 +55,7 @@ fn numbers(text: &str, words: &str) -> Vec<Vec<u64>> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Lines `count EVENT TURNS COUNT`.
+/// Checks the lines `count EVENT TURNS COUNT`.
 fn exact(text: &str, event: &str) -> Result<String, String> {
     let pairs: Vec<(u64, u64)> = numbers(text, &format!("count {event}"))
         .iter()
@@ -63,7 +64,7 @@ fn exact(text: &str, event: &str) -> Result<String, String> {
     exact_of(event, per_iteration(text)?, &pairs)
 }
 
-/// Lines `group TURNS INSTRUCTIONS CYCLES ENABLED RUNNING`.
+/// Checks the lines `group TURNS INSTRUCTIONS CYCLES ENABLED RUNNING`.
 fn of_group(text: &str, name: &str) -> Result<String, String> {
     let lines = numbers(text, name);
     let mut instructions = Vec::new();
@@ -82,7 +83,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
     exact_of("instructions in a group with cycles", per_iteration(text)?, &instructions)
 }
 
-/// Whether pairs of turns and counts are exact.
+/// Checks whether pairs of iterations and counts are exact.
 fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
@@ -106,7 +107,7 @@ fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, Stri
     }
 }
 
-/// Lines `between EVENT CASES OF`.
+/// Checks the lines `between EVENT CASES OF`.
 fn between(text: &str, event: &str) -> Result<String, String> {
     let lines = numbers(text, &format!("between {event}"));
     let Some([cases, of]) = lines.first().map(Vec::as_slice) else {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probe measures the memory of a guest, which has none to speak of: each instruction takes 1
-//! ns there, whatever it loads. So times mean nothing, but they are known.
+//! The probe measures the memory of a guest, which has no real memory hierarchy: each instruction
+//! takes 1 ns there, whatever it loads. So the times are meaningless, but known.
 
 use super::{Finding, finding, question};
 use crate::lab::guest::{Answer, Question};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Record};
 
-/// ns of a load: one instruction, and the loop's own, which are few for each.
+/// Expected ns per load: one instruction, plus the few of the loop itself.
 const LOAD_NS: std::ops::RangeInclusive<f64> = 1.0..=1.3;
 
 const NAME: &str = "memory";
@@ -47,7 +47,7 @@ fn judged(answer: &Answer) -> Result<String, String> {
     if is_emulated && is_known { Ok(sentence) } else { Err(sentence) }
 }
 
-/// ns per load of every size of every curve.
+/// Returns the ns per load for every size of every curve.
 fn times(report: &MemoryReport) -> Vec<f64> {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
     points.filter_map(|point| point.latency_ns.as_number()).collect()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of the probe in a guest: what it says of the machine, and counts by its own machinery.
+//! Records of the probe in a guest: what it reports about the machine, and counts that it takes
+//! itself.
 
 use super::{Finding, finding, question};
 use crate::lab::guest::{Answer, Question};
@@ -7,7 +8,8 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
 
-/// Iterations of the loop in two runs that differ in nothing else, not even in the digits to parse.
+/// Loop iterations in two runs that differ in nothing else, not even in the number of digits to
+/// parse.
 const SHORT: u64 = 1_000_000;
 const LONG: u64 = 9_000_000;
 
@@ -20,8 +22,8 @@ const KNOWN: &str = "instructions:u,l1d_misses,task_clock_ns,context_switches";
 const INSTRUCTIONS: &str = "instructions";
 const SWITCHES: &str = "context_switches";
 
-/// Twelve events, which no processor here counts at once. In user mode, all of them count the same:
-/// instructions, and cycles, which are instructions here.
+/// Twelve events, more than any processor here can count at once. In user mode, all of them have
+/// the same count: instructions, or cycles, which equal instructions here.
 const TWELVE: [&str; 12] = [
     "instructions",
     "cycles",
@@ -37,25 +39,28 @@ const TWELVE: [&str; 12] = [
     "r000011",
 ];
 
-/// Runs in which the twelve events take turns, each time in another order.
+/// Runs in which the twelve events are rotated, in a different order each time.
 const ROTATED: usize = 8;
 
-/// More of them than may have an interval that misses.
+/// More runs than may have an interval that misses.
 ///
-/// The counts of all sets of a run add up to the true value, so their errors cancel, and if one
-/// interval misses, another is likely to. Runs are independent. An interval of 95 % misses in one
-/// of twenty cases, so one of three sets in at most 15 % of the runs, and then six of eight runs
-/// miss with a probability below 0.03 %. With intervals of half the width, seven runs of ten miss.
+/// The counts of all sets in a run add up to the true value, so their errors cancel, and if one
+/// interval misses, another is likely to miss, too. Runs are independent. A 95 % interval misses in
+/// one of twenty cases, so at least one of three sets misses in at most 15 % of the runs, and then
+/// six of eight runs miss with a probability below 0.03 %. With intervals of half the width, seven
+/// of ten runs miss.
 const TOO_MANY: usize = 6;
 
-/// By how much two runs of one program may differ: a few instructions in 10^8, where a counter that
-/// is off for a slice misses 10^5. One of nine runs was seen to count one instruction more.
+/// Maximum difference between two runs of one program: a few instructions in 10^8, whereas a
+/// counter that is off for a slice misses 10^5. One of nine runs was seen to count one instruction
+/// more.
 const MOST_APART: u64 = 4;
 
-/// Some 0.3 s of a guest's time, of user and kernel mode in phases of about 0.1 ms each.
+/// Some 0.3 s of a guest's time, in user and kernel mode with phases of about 0.1 ms each.
 ///
-/// Phases, because a program that is the same all the time but for its first millisecond has
-/// estimates with hardly any interval, and only the set whose turn that was knows of it.
+/// The phases are needed because the estimates for a program that is uniform except in its first
+/// millisecond have almost no interval, and only the set that was on the counters then sees that
+/// millisecond.
 const MIXED: &str = "known mixed 1500 4";
 
 pub(super) fn plan() -> Vec<Question> {
@@ -105,7 +110,8 @@ fn stat_of(answer: &Answer) -> Result<StatReport, String> {
     }
 }
 
-/// Counting works with hardware events, and the record says that times mean nothing.
+/// Checks that counting works with hardware events, and that the record says that times are
+/// meaningless.
 fn doctor(answer: &Answer) -> Result<String, String> {
     let Record { provenance, body, .. } = record_of(answer)?;
     let Body::Doctor(report) = body else {
@@ -127,7 +133,7 @@ fn event<'a>(report: &'a StatReport, name: &str) -> Result<&'a EventCount, Strin
     found.ok_or_else(|| format!("the record has no event {name}"))
 }
 
-/// A count that nothing had to be estimated for.
+/// Returns a count that needed no estimation.
 fn counted(report: &StatReport, name: &str) -> Result<u64, String> {
     let event = event(report, name)?;
     let reason = || event.count.reason.clone().unwrap_or_else(|| "no count".to_owned());
@@ -141,9 +147,9 @@ fn counted(report: &StatReport, name: &str) -> Result<u64, String> {
 /// Counts of one run: at least the instructions of the program, and at most one more per context
 /// switch.
 ///
-/// An instruction that is interrupted before it ends starts again, and the emulator counts both
-/// starts. Of eleven runs of the short loop one counted one more, with the same page faults as the
-/// others, and it was among those that were switched away from twice.
+/// An instruction that is interrupted before it completes is restarted, and the emulator counts
+/// both starts. Of eleven runs of the short loop, one counted one more, with the same page faults
+/// as the others, and it was among those that were switched away from twice.
 struct Counted {
     raw: u64,
     switches: u64,
@@ -155,7 +161,7 @@ impl Counted {
         Ok(Self { raw: counted(report, INSTRUCTIONS)?, switches: counted(report, SWITCHES)? })
     }
 
-    /// Could this run have `added` instructions more than `other`, exactly?
+    /// Returns whether this run can have exactly `added` instructions more than `other`.
     fn may_exceed(&self, other: &Self, added: u64) -> bool {
         let counted = i128::from(self.raw) - i128::from(other.raw);
         let added = i128::from(added);
@@ -164,8 +170,8 @@ impl Counted {
     }
 }
 
-/// The instructions that the loop adds are exact; the rest of the program, from first to last
-/// instruction, is the same each time.
+/// Checks that the instructions added by the loop are exact; the rest of the program, from first to
+/// last instruction, is the same each time.
 fn known_loop(
     short: &Result<StatReport, String>,
     again: &Result<StatReport, String>,
@@ -189,7 +195,8 @@ fn known_loop(
     if holds { Ok(sentence) } else { Err(sentence) }
 }
 
-/// An event that the emulator does not count is absent with a reason, and others are not.
+/// Checks that an event that the emulator does not count is absent with a reason, and that others
+/// are not absent.
 fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, String> {
     let name = "l1d_misses";
     let report = short.as_ref()?;
@@ -204,7 +211,8 @@ fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, Str
     }
 }
 
-/// The intervals of estimates hold what an event counts that is alone, and as much each time.
+/// Checks that the intervals of estimates contain the count of an event that is counted alone, and
+/// that this count is the same each time.
 fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result<String, String> {
     let truth = counted(alone.as_ref()?, INSTRUCTIONS)?;
     let runs = reports.iter().map(|report| Rotated::from_report(report, truth));
@@ -227,15 +235,15 @@ fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result
     if missed.len() < TOO_MANY { Ok(sentence) } else { Err(format!("{sentence}: {missed:?}")) }
 }
 
-/// A run in which events took turns.
+/// A run in which events were rotated.
 struct Rotated {
-    /// Events that were on a counter throughout.
+    /// Number of events that were on a counter throughout.
     always: usize,
     sets: usize,
-    /// The largest half width of an interval, and the largest error, as shares of the truth.
+    /// The largest half-width of an interval, and the largest error, relative to the true value.
     widest: f64,
     worst: f64,
-    /// The events of a set whose interval does not hold the truth.
+    /// The events of a set whose interval does not contain the true value.
     missed: Option<String>,
 }
 
@@ -268,8 +276,8 @@ impl Rotated {
     }
 }
 
-/// For the estimates of a set: half the width of the widest interval, and the largest error,
-/// relative to the true value; for an asymmetric interval, on the side of the true value.
+/// Returns, for the estimates in a set, half the width of the widest interval, and the largest
+/// error, relative to the true value; for an asymmetric interval, on the side of the true value.
 fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f64), String> {
     let (mut widest, mut worst) = (0.0f64, 0.0f64);
     for name in set {

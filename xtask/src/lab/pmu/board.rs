@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boards without an operating system, and the image they start.
+//! Boards without an operating system, and the image they start.
 
 use super::super::guest;
 use crate::command::{output, program, root};
@@ -20,7 +20,7 @@ pub(super) struct Board {
 const ARM: &[&str] = &["-marm", "-mcpu=cortex-a7", "-mfloat-abi=soft", "-mno-unaligned-access"];
 const AARCH64: &[&str] = &["-mgeneral-regs-only", "-mstrict-align"];
 
-/// Two of ARMv7, which differ in how many counters they have, and one of AArch64.
+/// Two ARMv7 processors with different numbers of counters, and an AArch64 processor.
 pub(super) const BOARDS: [Board; 3] = [
     arm("cortex-a7"),
     arm("cortex-a15"),
@@ -38,7 +38,7 @@ const fn arm(name: &'static str) -> Board {
     Board { name, machine, emulator: "qemu-system-arm", start: "arm.S", flags: ARM }
 }
 
-/// Without library or operating system, at the addresses of the script.
+/// No library or operating system; addresses as in the linker script.
 const FLAGS: [&str; 16] = [
     "-std=c11",
     "-O2",
@@ -59,7 +59,7 @@ const FLAGS: [&str; 16] = [
 ];
 
 impl Board {
-    /// Builds what it starts.
+    /// Builds the image that the board starts.
     pub(super) fn build(&self) -> Result<PathBuf, String> {
         let folder = root().join("native/build/pmu");
         write(&folder.join("CACHEDIR.TAG"), TAG)?;
@@ -72,14 +72,15 @@ impl Board {
         Ok(image)
     }
 
-    /// The listing of the image.
+    /// Returns the disassembly of the image.
     pub(super) fn disassemble(&self, image: &Path) -> Result<String, String> {
         let mut objdump = program(&self.machine.tool("objdump"), &["--disassemble"]);
         objdump.arg(image);
         Ok(String::from_utf8_lossy(&output(objdump)?).into_owned())
     }
 
-    /// Starts it; what it wrote to its serial line. An instruction takes 1 ns, and a cycle too.
+    /// Starts the image; returns what it wrote to its serial line. An instruction takes 1 ns, and
+    /// so does a cycle.
     pub(super) fn run(&self, image: &Path) -> Result<String, String> {
         let mut emulator = program("timeout", &["--kill-after=5", "60", self.emulator]);
         emulator.args(["-M", "virt,gic-version=2", "-cpu", self.name, "-m", "64", "-nographic"]);

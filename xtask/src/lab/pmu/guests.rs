@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kmod/pmu_user` in the guests: counts of the tutorial's programs in a Linux process with the
-//! module loaded, not loaded, and with perf, and its refusals; and regions, which count by the
-//! registers while it is loaded and by perf otherwise.
+//! `kmod/pmu_user` in the guests: counts for the tutorial's programs in a Linux process with the
+//! module loaded, not loaded, and with perf, and the module's refusals; and regions, which are
+//! counted by the registers while the module is loaded and by perf otherwise.
 
 mod answers;
 
@@ -19,7 +19,7 @@ const MODULE: &str = "pmu_user";
 const PROGRAM: &str = "pmu_programs";
 
 impl Extent {
-    /// Number of consecutive loads and unloads of the module.
+    /// Returns the number of consecutive loads and unloads of the module.
     fn loads(self) -> u32 {
         match self {
             Self::Brief => 10,
@@ -27,7 +27,7 @@ impl Extent {
         }
     }
 
-    /// The rounds of what the module is for.
+    /// Returns the rounds that exercise the module's purpose.
     fn rounds(self) -> &'static [&'static str] {
         match self {
             Self::Brief => &["a"],
@@ -44,7 +44,7 @@ impl Extent {
     }
 }
 
-/// Checks every guest; what held, a sentence each.
+/// Checks every guest; reports what held, a sentence each.
 pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for guest in &GUESTS {
         let files = Files::prepare(guest)?;
@@ -67,12 +67,12 @@ pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// A guest with its arguments.
+/// A guest with its files.
 struct Files {
     guest: &'static Guest,
     prefix: PathBuf,
     files: Vec<PathBuf>,
-    /// Instructions of a turn of the program in C.
+    /// Instructions per iteration of the program in C.
     turn: u64,
 }
 
@@ -105,8 +105,8 @@ impl Files {
         ))
     }
 
-    /// In rounds: closed, open, together with perf, off and on again, closed. Then the expected
-    /// refusals.
+    /// Checks in rounds: closed, open, together with perf, off and on again, closed. Then come the
+    /// expected refusals.
     fn check(&self, how: &Variation, extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         let Variation { processors, .. } = *how;
         let (rounds, loads) = (extent.rounds(), extent.loads());
@@ -141,7 +141,8 @@ impl Files {
         Ok(())
     }
 
-    /// Starts it several times: the whole console, the kernel's times included, must be the same.
+    /// Starts the guest several times: the whole console, including the kernel's timestamps, must
+    /// be the same.
     fn check_repeats(
         &self,
         how: &Variation,
@@ -164,7 +165,7 @@ impl Files {
         Ok(())
     }
 
-    /// As on a board whose device tree lacks the PMU: no driver to coordinate with.
+    /// Checks a board whose device tree lacks the PMU: no driver to coordinate with.
     fn check_without_driver(&self) -> Result<(), Obstacle> {
         let how = Variation { names_counters: false, ..PLAIN };
         let plan = [
@@ -193,7 +194,7 @@ impl Files {
         Ok(())
     }
 
-    /// A processor that says it has none.
+    /// Checks a processor that reports that it has no counters.
     fn check_without_counters(&self) -> Result<(), Obstacle> {
         let how = Variation { properties: ",pmu=off", names_counters: false, ..PLAIN };
         let plan = [command("load", &load("")), command("log", "dmesg")];
@@ -207,7 +208,7 @@ impl Files {
     }
 }
 
-/// A tool of the guest's compiler.
+/// Returns a tool from the guest's compiler toolchain.
 fn tool(guest: &Guest, name: &str, arguments: &[&str]) -> std::process::Command {
     program(&format!("{}{name}", guest.toolchain.prefix), arguments)
 }
@@ -233,7 +234,7 @@ fn command(name: &str, command: &str) -> Question {
     Question { name: name.replace(' ', "_"), command: command.to_owned() }
 }
 
-/// The program that counts.
+/// Returns a call of the program that counts.
 fn question(name: &str, arguments: &str) -> Question {
     command(name, &format!("{PROGRAM} {arguments}"))
 }
@@ -279,7 +280,8 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
     plan.into_iter().map(named).collect()
 }
 
-/// Values that must be equal at every start: counts, states, and the kernel's timestamps.
+/// Returns commands whose output must be equal at every start: counts, states, and the kernel's
+/// timestamps.
 fn repeated_start() -> Vec<Question> {
     vec![
         question("closed", "registers 0"),
@@ -291,7 +293,8 @@ fn repeated_start() -> Vec<Question> {
     ]
 }
 
-/// Loads that must fail, what the kernel says of each, and that one without faults works then.
+/// Returns loads that must fail, with the kernel's message for each, and a load without faults that
+/// must work afterwards.
 fn refusals() -> Vec<Question> {
     vec![
         command("busy", &format!("{PROGRAM} hold {}", load(""))),
@@ -303,8 +306,8 @@ fn refusals() -> Vec<Question> {
     ]
 }
 
-/// Leaks of a load, in numbers: vmalloc areas of the kernel, of which each module has some; KiB of
-/// each processor; allocated perf events.
+/// Command that prints the possible leaks of a load, in numbers: the kernel's vmalloc areas,
+/// several of which belong to each module; per-CPU KiB; allocated perf events.
 const MEMORY: &str = "sh -c 'wc -l </proc/vmallocinfo; sed -n s/Percpu:.//p /proc/meminfo | \
                       tr -dc 0-9; echo; sed -n \"s/^perf_event *\\([0-9]*\\) .*/\\1/p\" \
                       /proc/slabinfo'";

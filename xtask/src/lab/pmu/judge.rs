@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of the output of `lab/pmu`.
+//! Checks on the output of `lab/pmu`.
 
 use std::collections::BTreeMap;
 
-/// Claims that it checks by itself.
+/// Claims that the program checks itself.
 const CHECKS: [&str; 10] = [
     "closed",
     "opened",
@@ -17,13 +17,14 @@ const CHECKS: [&str; 10] = [
     "programs",
 ];
 
-/// Events counted by QEMU (its target/arm/helper.c, pm_events): by their architectural numbers.
+/// Events counted by QEMU (its target/arm/helper.c, pm_events), by their architectural numbers.
 const EMULATED: [u64; 3] = [0x00, 0x08, 0x11];
 
-/// Expected instructions and result of a program for `n`; `None` if its listing defines them.
+/// Expected instructions and result of a program for `n`; `None` if its listing determines the
+/// instructions.
 type Truth = fn(u64) -> (Option<u64>, u64);
 
-/// As in `lab/pmu/programs.S`, which has them from the instructions.
+/// As in `lab/pmu/programs.S`, which derives them from the instructions.
 const PROGRAMS: [(&str, Truth); 5] = [
     ("empty", |n| (Some(0), n)),
     ("c_loop", |n| (None, n)),
@@ -32,10 +33,10 @@ const PROGRAMS: [(&str, Truth); 5] = [
     ("sum_average", |n| (Some(4 * n + 6), (3 * n * (n - 1) / 2 + n) / n)),
 ];
 
-/// For these each program runs.
+/// Values of `n` with which each program runs.
 const LENGTHS: [u64; 3] = [1, 10, 1000];
 
-/// Judges a console; what it showed.
+/// Judges a console; returns what it showed.
 pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     let result = console.lines().last().unwrap_or_default();
     if result != "RESULT PASS" {
@@ -56,7 +57,7 @@ pub(super) fn judge(console: &str, listing: &str) -> Result<String, String> {
     ))
 }
 
-/// The numbers behind each `kind NAME`.
+/// Returns the numbers after each `kind NAME`.
 fn values<'a>(console: &'a str, kind: &str) -> Result<Vec<(&'a str, Vec<u64>)>, String> {
     let lines = console.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
     let read = |line: &'a str| {
@@ -67,7 +68,8 @@ fn values<'a>(console: &'a str, kind: &str) -> Result<Vec<(&'a str, Vec<u64>)>, 
     lines.map(read).collect()
 }
 
-/// Whether each program took what it must; how many runs there were.
+/// Checks whether each program took the expected number of instructions; returns the number of
+/// runs.
 pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     let runs: BTreeMap<(&str, u64), [u64; 3]> = values(console, "program")?
         .into_iter()
@@ -80,7 +82,7 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
         let run = runs.get(&(name, n)).copied();
         run.ok_or_else(|| format!("the program {name} did not run for {n}"))
     };
-    // The rest of the C program after subtracting its iterations, from the shortest.
+    // What remains of the C program after subtracting its iterations, from the shortest run.
     let rest = run("c_loop", 1)?[0].checked_sub(turn);
     let rest = rest.ok_or("the program c_loop took less than a turn")?;
     for (name, truth) in PROGRAMS {
@@ -98,8 +100,8 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     Ok(PROGRAMS.len() * LENGTHS.len())
 }
 
-/// Whether each program ran to its result, the counter of cycles moved, and no instruction was
-/// counted: what is left where the emulator does not count instructions.
+/// Checks whether each program returned its result, the cycle counter moved, and no instruction was
+/// counted: all that can be checked if the emulator does not count instructions.
 pub(super) fn uncounted(console: &str) -> Result<(), String> {
     let runs = values(console, "program")?;
     for (name, truth) in PROGRAMS {
@@ -118,7 +120,8 @@ pub(super) fn uncounted(console: &str) -> Result<(), String> {
     }
 }
 
-/// Whether just those events count that the emulator counts; how many do, and of how many.
+/// Checks whether the events that count are exactly those that the emulator counts; returns how
+/// many do, and out of how many.
 fn events(console: &str) -> Result<(usize, usize), String> {
     let events = values(console, "event")?;
     let is_wrong = |(_, numbers): &&(&str, Vec<u64>)| match numbers[..] {
@@ -135,8 +138,8 @@ fn events(console: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// The instructions of the one loop in a function: from where its branch backwards leads to that
-/// branch.
+/// Returns the number of instructions in the one loop of a function: from the target of its
+/// backward branch to that branch.
 pub(super) fn loop_of(function: &str, listing: &str) -> Result<u64, String> {
     let begin = format!("<{function}>:");
     let lines = listing.lines().skip_while(|line| !line.ends_with(&begin)).skip(1);
@@ -171,7 +174,7 @@ mod tests {
         40200a54:\te59d3004 \tldr\tr3, [sp, #4]\n40200a58:\te1500003 \tcmp\tr0, r3\n\
         40200a5c:\t8afffffc \tbhi\t40200a54 <program_c_loop+0x4>\n40200a60:\te12fff1e \tbx\tlr\n\n";
 
-    /// Output of a board whose C program has 3 instructions per iteration, plus 7.
+    /// Returns the output of a board whose C program has 3 instructions per iteration, plus 7.
     fn console() -> String {
         let mut console = String::from("counters 4\n");
         for name in CHECKS {

@@ -16,7 +16,7 @@ struct Load {
     says: &'static [&'static str],
 }
 
-/// Expected message of each counter after the first: any, or the only possible one, by number.
+/// Expected message for each counter after the first: any, or the only possible one, by number.
 const LOADS: [Load; 13] = [
     Load {
         parameters: "",
@@ -28,7 +28,8 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Six at once; an event that any counter has yields to those that have one, or two.
+    // Six at once; an event that any counter can count yields to those that only one or two
+    // counters can.
     Load {
         parameters: "events=PM_CYC,PM_INST_CMPL,PM_ST_CMPL,PM_L1_DCACHE_MISS,PM_L2_HIT,0x61d",
         works: true,
@@ -47,7 +48,7 @@ const LOADS: [Load; 13] = [
             ZERO,
         ],
     },
-    // Each of the two that counters 5 and 6 share gets one, whatever the other took first.
+    // Counters 5 and 6 each get one of the two events that they share, whatever was assigned first.
     Load {
         parameters: "events=PM_L2_HIT,0x505,PM_L1_DCACHE_MISS,PM_LD_CMPL",
         works: true,
@@ -71,7 +72,7 @@ const LOADS: [Load; 13] = [
         works: false,
         says: &["no event `user_only=1`"],
     },
-    // The following list is complete: it ends with the table's last.
+    // The list that follows is complete: it ends with the last event in the table.
     Load {
         parameters: "events=PM_BR_MPRD",
         works: false,
@@ -113,7 +114,7 @@ const LOADS: [Load; 13] = [
 const AS_WRITTEN: &str = ": as written";
 const ZERO: &str = "all counts are 0, as an emulator's are; MMCR0 0x00000000 MMCR1 0x00000000";
 
-/// Loads it in every way, with every event, and on a processor that has no such counters.
+/// Loads the module in every way, with every event, and on a processor without such counters.
 pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     let linux = Linux::with(MODULE)?;
     let lines: Vec<String> =
@@ -145,10 +146,11 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Processors, and how many counters each has.
+/// Processors, and the number of counters in each.
 const EVERY_EVENT: [(&str, u32); 2] = [("7455", 6), ("7400", 4)];
 
-/// A load for each event; the first lists them all. Around these, what the kernel's memory holds.
+/// Does a load for each event; the first lists them all. Reads the kernel's memory use before and
+/// after.
 fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result<(), Obstacle> {
     let line = |event: &Placed| format!("{MODULE}\tevents={}", event.name);
     let mut lines: Vec<String> = table.iter().map(line).collect();
@@ -168,7 +170,8 @@ fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result
         .map_err(|why| linux.fault(processor, &why))
 }
 
-/// Whether this many loads leaked less than one kernel memory area each; a module has several.
+/// Checks whether this many loads leaked less than one kernel memory area each; a module has
+/// several.
 fn keeps_nothing(before: &Answer, then: &Answer, loads: usize) -> Result<(), String> {
     let areas = |answer: &Answer| {
         answer.output.lines().filter(|line| line.starts_with("/proc: 0x")).count()
@@ -192,7 +195,7 @@ fn warns_of_nothing(answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Whether a counter was found for an event, and the registers show the event by name.
+/// Checks whether a counter was found for an event, and the registers show the event by name.
 fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     let Answer { status, output, errors, .. } = answer;
     let is_place = |(counter, selection): &(u32, u32)| {
@@ -205,7 +208,7 @@ fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Whether the list of events has this one with all its counters.
+/// Checks whether the list of events contains this one with all its counters.
 fn lists(event: &Placed, answer: &Answer) -> Result<(), String> {
     let mut places = event.places.clone();
     places.sort_unstable();

@@ -4,33 +4,33 @@
 use super::super::Question;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions of a turn, and how many turns there are.
+/// Instructions per iteration, and the numbers of iterations.
 const TURN: u64 = 2;
 const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
 
-/// More than a call, a return, and what the compiler does otherwise in another place of the same
-/// reads.
+/// More than a call, a return, and the compiler's different code for the same reads in another
+/// place.
 const MOST_AROUND: u64 = 24;
 
-/// The same regions on a CPU.
+/// Returns a command that runs the same regions on a CPU.
 pub(super) fn asked(name: &str, cpu: u32) -> Question {
     Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
 }
 
-/// Counted lines, each once.
+/// Returns the distinct lines with counts.
 fn counts(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| line.starts_with("count ")).collect()
 }
 
-/// Exact counts by the registers. A visit that another process interrupted must be reported as
-/// such.
+/// Checks exact counts by the registers. A visit that another process interrupted must be reported
+/// as such.
 pub(super) fn exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Every)
 }
 
-/// The same on one of several processors: of each length, the visit with the least. QEMU counts
-/// what all processors carry out (`icount_get_raw`), so that a visit may have more than is true,
-/// but none has less.
+/// Like [`exact`], on one of several processors: checks the visit with the lowest count for each
+/// length. QEMU counts what all processors execute (`icount_get_raw`), so that a visit may count
+/// too much, but never too little.
 pub(super) fn least_exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Least)
 }
@@ -48,19 +48,20 @@ fn by_registers(text: &str, of: Of) -> Result<(), String> {
     turns_are_counted(text, of)
 }
 
-/// Exact counts by perf, and therefore also per iteration.
+/// Checks exact counts by perf, and therefore also per iteration.
 pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Every)
 }
 
-/// The same by perf.
+/// Like [`least_exact`], by perf.
 pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Least)
 }
 
-/// Each iteration adds its instructions; the rest, between loop and region, is constant.
+/// Checks that each iteration adds its instructions; the rest, between loop and region, is
+/// constant.
 fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     let absent = text.lines().filter(|line| line.starts_with("absent "));
     if let Some(line) = absent.into_iter().find(|line| !line.contains("left its CPU")) {
@@ -75,7 +76,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let all: BTreeSet<(u64, u64)> = counts(text).iter().filter_map(read).collect();
         let runs: Vec<(u64, u64)> = match of {
             Of::Every => all.into_iter().collect(),
-            // At equal length, the one with the minimum comes last in reverse.
+            // In reverse order, the minimum comes last among equal lengths.
             Of::Least => all.into_iter().rev().collect::<BTreeMap<_, _>>().into_iter().collect(),
         };
         let around: BTreeSet<_> =
@@ -89,23 +90,25 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     Ok(())
 }
 
-/// No counts, since the thread may run on both CPUs.
+/// Checks that there are no counts, since the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
     nothing(text, "must be pinned to one CPU, but this one may run on CPUs 0-1; try: taskset -c ")
 }
 
-/// No counts, since perf disabled access to the registers, as the module reports.
+/// Checks that there are no counts, since perf disabled access to the registers, as the module
+/// reports.
 pub(super) fn closed(text: &str) -> Result<(), String> {
     nothing(text, "another program disabled the counters of CPU 0")
 }
 
-/// No counts, since the kernel has no driver, and no module is loaded.
+/// Checks that there are no counts, since the kernel has no driver, and no module is loaded.
 pub(super) fn no_driver(text: &str) -> Result<(), String> {
     nothing(text, "the device tree")?;
     says(text, "sudo insmod pmu_user.ko")
 }
 
-/// No counts, since access was disabled inside a region; the program continues.
+/// Checks that there are no counts, since access was disabled inside a region; the program
+/// continues.
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;
     says(text, "reading registers")?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The note's own comparison next to ours: table 1 and figure 4 of AN2581.
+//! The application note's own comparison next to ours: table 1 and figure 4 of AN2581.
 
 use super::plan::{BUSY, TRAFFIC};
 use super::run::{Settings, percent};
 use super::{Results, find};
 use std::fmt::Write;
 
-/// Entries of table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
+/// Entries in table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
 /// with few interrupts, higher with many, low with large blocks.
 struct Claim {
     scheme: &'static str,
@@ -63,7 +63,7 @@ const KINDS: [(&str, Settings); 3] = [
 
 const MANY: Settings = Settings { interrupts_per_s: 20_000, ..TRAFFIC };
 
-/// Kernel and AltiVec overhead in percent, as the text around figure 4 has them.
+/// Kernel and AltiVec overhead in percent, from the text around figure 4.
 const FIGURE_4: [(&str, &str); 4] = [
     ("scalar", "kernel 7 %"),
     ("per-task", "kernel 13 %"),
@@ -98,7 +98,7 @@ fn table_1(costs: &Results) -> String {
     text + "\n"
 }
 
-/// In shares of what is not background, for a processor that has nothing else to do.
+/// Formats the shares of all non-background work, for a processor that has nothing else to do.
 fn figure_4(costs: &Results) -> String {
     let mut text =
         "## Compared with figure 4 of AN2581\n\nThe note's share of the processor under \

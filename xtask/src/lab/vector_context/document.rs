@@ -7,9 +7,10 @@ use super::run::{Mode, Ran, Settings, grouped, percent};
 use super::{MANY, Results, an2581, find};
 use std::fmt::Write;
 
-/// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
+/// Minimum ratio of the context instructions under `per-task` to those under `exclusive`, for the
+/// traffic load.
 const LEAST_RATIO: f64 = 5.0;
-/// Maximum share of `exclusive` and `hooked`, if tasks do more than guarded calls.
+/// Maximum share for `exclusive` and `hooked`, if tasks do more than guarded calls.
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 
@@ -29,7 +30,7 @@ pub(super) fn document(
     text
 }
 
-/// Number of tasks, and their work per packet.
+/// Formats the number of tasks, and their work per packet.
 fn vector_tasks(s: &Settings) -> String {
     format!(
         "{}, of which {} always have a packet; {}, {} instructions of path per packet",
@@ -51,7 +52,7 @@ fn settings(s: &Settings) -> String {
     )
 }
 
-/// Corrupted registers, by owner.
+/// Formats the corrupted registers, by owner.
 fn right(checks: &Results) -> String {
     let mut text = format!(
         "## Leaks of registers between contexts\n\nEvery register of an interrupted context, v0 to \
@@ -164,13 +165,13 @@ fn table(rows: &[Row], costs: &Results, cell: impl Fn(&Ran) -> String) -> String
     text
 }
 
-/// Ratio of the context instructions of `per-task` to those of `exclusive`.
+/// Returns the ratio of the context instructions under `per-task` to those under `exclusive`.
 fn ratio(costs: &Results, settings: Settings) -> f64 {
     let context = |scheme| find(costs, scheme, settings).counted().context;
     percent(context("per-task"), context("exclusive").max(1)) / 100.0
 }
 
-/// Ours above its goal: where, and why if that is a reason.
+/// Returns where our schemes exceed their goal, with the reason if that explains it.
 fn above<'a>(rows: &'a [Row], costs: &Results) -> Vec<(String, Option<&'a str>)> {
     let mut found = Vec::new();
     for Row { name, settings } in rows {
@@ -215,7 +216,7 @@ fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
     text
 }
 
-/// The first goal that was missed.
+/// Returns the first goal that was missed.
 pub(super) fn goals_missed(rows: &[Row], costs: &Results) -> Option<String> {
     let ratio = ratio(costs, TRAFFIC);
     if ratio < LEAST_RATIO {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lazy traps and saves of Linux, counted externally, compared with those of the image `lazy`.
+//! Linux' lazy traps and saves, counted externally, compared with those of the image `lazy`.
 //!
-//! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often it
-//! reaches the two routines that give a process its vector registers and take them. Compared is
-//! what one use of vectors costs: a round of a process that lets others go first behind each, or a
-//! child that uses vectors once and ends.
+//! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often
+//! execution reaches the two routines that give a process its vector registers and take them away.
+//! The comparison is per use of vectors: a round of a process that yields after each use, or a
+//! child that uses vectors once and exits.
 
 use super::super::guest::{answers, archive, run};
 use super::super::{Obstacle, Question, linux_7455};
@@ -15,7 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Shares by which traps and saves per use may differ.
+/// Maximum relative difference in traps and saves per use.
 const MOST_DIFFERENCE: f64 = 0.05;
 
 /// Addresses where Linux 6.1 loads the registers after a trap, and saves them at a switch.
@@ -30,7 +30,8 @@ struct Case {
     life: u32,
 }
 
-/// Many rounds: until all processes have been started, the first have no other to yield to.
+/// Many rounds: until all processes have been started, the first ones have no other process to
+/// yield to.
 const CASES: [Case; 3] = [
     Case { name: "3 processes that yield", processes: 3, rounds: 20_000, children: 0, life: 0 },
     Case { name: "8 processes that yield", processes: 8, rounds: 10_000, children: 0, life: 0 },
@@ -45,12 +46,12 @@ impl Case {
     fn settings(&self) -> Settings {
         let tasks = self.processes.max(1);
         let (mode, busy, life) = (Mode::Yield, tasks, self.life);
-        // Lengths that vectors are for, so that every packet is a use.
+        // Packet lengths that use vectors, so that every packet is a use.
         Settings { mode, tasks, busy, life, pattern: 1, interrupts_per_s: 0, ..TRAFFIC }
     }
 }
 
-/// Traps and saves, and among how many uses.
+/// Traps and saves, and the number of uses in which they occurred.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     uses: u64,
@@ -64,7 +65,7 @@ impl Taken {
     }
 }
 
-/// One case on both sides.
+/// One case in Linux and in the image.
 pub(super) struct Compared {
     name: &'static str,
     linux: Taken,
@@ -72,7 +73,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// The larger difference of the two, as a share of the image's.
+    /// Returns the larger of the two differences, relative to the image's value.
     fn difference(&self) -> f64 {
         let pairs = self.linux.per_use().into_iter().zip(self.image.per_use());
         pairs.map(|(linux, image)| (linux - image).abs() / image).fold(0.0, f64::max)
@@ -92,7 +93,7 @@ impl fmt::Display for Compared {
     }
 }
 
-/// Every case in Linux and in the image.
+/// Runs every case in Linux and in the image.
 pub(super) fn compare(images: &Images) -> Result<Vec<Compared>, Obstacle> {
     let kernel = linux_7455::ready()?;
     let folder = images.folder.join("lazy-linux");
@@ -111,7 +112,7 @@ pub(super) fn compare(images: &Images) -> Result<Vec<Compared>, Obstacle> {
     Ok(compared)
 }
 
-/// Traps and saves of Linux.
+/// Returns the number of traps and saves in Linux.
 fn count(
     images: &Images,
     kernel: &Path,
@@ -144,14 +145,15 @@ fn count(
     Ok(parse_counts(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
 }
 
-/// Values read at [`LINUX_MARKS`]: after all instructions, before the two longest stretches.
+/// Parses the values for [`LINUX_MARKS`]: they come after the count of all instructions and before
+/// the two longest stretches.
 fn parse_counts(text: &str) -> Option<[u64; 2]> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [_, traps, saves, _, _] = all?.try_into().ok()?;
     Some([traps, saves])
 }
 
-/// Whether they are close enough.
+/// Checks whether they are close enough.
 pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
     match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
         None => Ok(()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run plan: registers compared under every preemption, and costs with one setting varied at a time
-//! around two loads.
+//! Run plan: registers compared under every kind of preemption, and costs with one setting varied
+//! at a time around two loads.
 
 use super::run::{MIXED, Mode, Run, Settings};
 
@@ -9,10 +9,10 @@ pub(super) const SCHEMES: [&str; 8] =
     ["scalar", "lazy", "per-task", "note", "note-semaphore", "note-spin", "exclusive", "hooked"];
 /// Schemes under which registers must never be corrupted.
 pub(super) const RIGHT: [&str; 5] = ["scalar", "lazy", "per-task", "exclusive", "hooked"];
-/// Switches and interrupts for each that finds registers to compare, at most, under a scheme that
-/// is right: a run with more has shown little.
+/// Maximum number of switches and interrupts per event that finds registers to compare, under a
+/// scheme that is right: a run with more has shown little.
 pub(super) const MOST_PER_COMPARISON: u64 = 20;
-/// Those whose costs are compared.
+/// Schemes whose costs are compared.
 pub(super) const COMPARED: [&str; 6] =
     ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
 
@@ -33,11 +33,11 @@ pub(super) const TRAFFIC: Settings = Settings {
     switches: 0,
 };
 
-/// All tasks but one always have packets, and share what the interrupts leave; those wake the one.
-/// Long enough for six turns at 60 ticks/s.
+/// All tasks but one always have packets, and share the time that interrupts leave; interrupts wake
+/// the remaining task. Long enough for six time slices at 60 ticks/s.
 pub(super) const BUSY: Settings = Settings { busy: 3, duration_ms: 100, ..TRAFFIC };
 
-/// A row of a table: what is varied, and the settings.
+/// A table row: what is varied, and the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -48,7 +48,7 @@ fn row(name: impl Into<String>, settings: Settings) -> Row {
     Row { name: name.into(), settings }
 }
 
-/// Variations around a load, with the words of the table's first column.
+/// Returns variations around a load, with the text for the table's first column.
 pub(super) fn sweep(load: Settings) -> Vec<Row> {
     let mut rows = Vec::new();
     let ticks = [60, 100, 1_000].map(|ticks_per_s| Settings { ticks_per_s, ..load });
@@ -59,7 +59,7 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
         rows.push(row(format!("{interrupts_per_s} interrupts/s"), settings));
     }
     for tasks in [1, 2, 4, 8, 16] {
-        // Under the busy load one of them waits for interrupts, unless it is the only one.
+        // Under the busy load one of the tasks waits for interrupts, unless it is the only one.
         let busy = if load.busy > 0 { (tasks - 1).max(1) } else { 0 };
         rows.push(row(format!("vector tasks: {tasks}"), Settings { tasks, busy, ..load }));
     }
@@ -76,8 +76,8 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
     rows
 }
 
-/// Tasks, and how many of them are always busy, where registers are compared. Interrupts come every
-/// 480 to 2,400 instructions.
+/// Returns settings for runs that compare registers: the number of tasks, and how many of them are
+/// always busy. Interrupts come every 480 to 2,400 instructions.
 pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     let (tasks, busy) = match mode {
         Mode::Nested => (1, 1),
@@ -91,7 +91,8 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     Settings { mode, check: true, tasks, busy, pattern, bytes, path: 100, switches, ..TRAFFIC }
 }
 
-/// Every scheme in every mode: those that must be right for `switches`, the others for `enough`.
+/// Returns every scheme in every mode: those that must be right for `switches`, the others for
+/// `enough`.
 pub(super) fn checks(switches: u32, enough: u32) -> Vec<Run> {
     let runs = |mode| {
         SCHEMES.map(|scheme| {
@@ -102,7 +103,7 @@ pub(super) fn checks(switches: u32, enough: u32) -> Vec<Run> {
     Mode::CHECKED.into_iter().flat_map(runs).collect()
 }
 
-/// The settings under every scheme whose costs are compared, each once.
+/// Returns the settings under every scheme whose costs are compared, each once.
 pub(super) fn costs(rows: &[Row]) -> Vec<Run> {
     let run = |settings| COMPARED.map(|scheme| Run { scheme, settings });
     let mut runs: Vec<Run> = rows.iter().flat_map(|row| run(row.settings)).collect();
@@ -111,7 +112,7 @@ pub(super) fn costs(rows: &[Row]) -> Vec<Run> {
     runs
 }
 
-/// One unflagged task of four still uses vectors.
+/// Returns a run in which one of four tasks uses vectors although it is not flagged.
 pub(super) const fn unflagged() -> Run {
     Run { scheme: "per-task", settings: Settings { unflagged: 1, ..TRAFFIC } }
 }

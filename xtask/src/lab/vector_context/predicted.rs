@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a run with the predictions of `lab/vector-models`. Without the operating system's
+//! Compares a run with the predictions of `lab/vector-models`. Left out: the operating system's
 //! schemes, which need no proof and have no model.
 
 use super::plan::{MOST_PER_COMPARISON, RIGHT};
 use super::run::{Mode, Ran, Run};
 use linerate_vector_models::{PREEMPTIONS, Verdict, Wrong, explore, schemes};
 
-/// The scheme's name among the models.
+/// Returns the scheme's name in the models.
 fn model(scheme: &str) -> Option<&'static str> {
     match scheme {
         "note" => Some("note: no semaphore, full: scalar"),
@@ -18,7 +18,7 @@ fn model(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// The kind of preemption's name among the models, in which a mode is contained.
+/// Returns the models' name for the kind of preemption that includes a mode.
 fn preemption(mode: Mode) -> &'static str {
     match mode {
         Mode::Nested => "nested interrupts",
@@ -29,7 +29,7 @@ fn preemption(mode: Mode) -> &'static str {
     }
 }
 
-/// Predictions of the models; none for the operating system's schemes.
+/// Returns the models' prediction, or `None` for the operating system's schemes.
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
@@ -39,7 +39,7 @@ pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
 }
 
-/// The first violation, if any.
+/// Returns the first violation, if any.
 pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
     let found = verdict(run).map(|verdict| verdict.found.wrong).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     ))
 }
 
-/// Whether a run that found nothing has hardly looked.
+/// Returns the reason if a run that found nothing has checked too little.
 fn too_little(run: &Run, ran: &Ran) -> Option<String> {
     let (switched, asked) = (ran.switched(), u64::from(run.settings.switches));
     let compared = ran.number("compared");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run: an image of one scheme with its settings, started and read.
+//! One run: starts an image of one scheme with its settings, and reads the result.
 
 use super::super::Obstacle;
 use crate::command::program;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Kinds of preemption; `lab/vector-context/settings.h` numbers them.
+/// Kinds of preemption, with their numbers in `lab/vector-context/settings.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
     Load,
@@ -36,7 +36,7 @@ impl Mode {
         }
     }
 
-    /// Preemption rules, for the document.
+    /// Returns the preemption rules, for the document.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Load => "Interrupts wake tasks, which take turns",
@@ -57,12 +57,12 @@ impl Mode {
     }
 }
 
-/// The patterns of traffic, as `settings.h` numbers them, 0 being a fixed length.
+/// The traffic patterns, by their numbers in `settings.h`; 0 is a fixed length.
 pub(super) const PATTERNS: [&str; 6] =
     ["fixed", "bulk", "interactive", "jumbo", "mixed", "response"];
 pub(super) const MIXED: u32 = 4;
 
-/// Value in `settings.h` of each.
+/// Settings with their values in `settings.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Settings {
     pub(super) mode: Mode,
@@ -84,7 +84,7 @@ pub(super) struct Settings {
 const SEED: u32 = 2_463_534_242;
 
 impl Settings {
-    /// As the image reads them.
+    /// Returns the settings as the image reads them.
     fn words(&self) -> [u32; 14] {
         [
             self.mode as u32,
@@ -112,14 +112,14 @@ impl Settings {
     }
 }
 
-/// The image, and its settings.
+/// An image and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run {
     pub(super) scheme: &'static str,
     pub(super) settings: Settings,
 }
 
-/// Instructions, as the plugin counted them; none where registers are compared.
+/// Instruction counts from the plugin; zero where registers are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) all: u64,
@@ -127,7 +127,8 @@ pub(super) struct Counted {
     pub(super) harness: u64,
     pub(super) kernel: u64,
     pub(super) background: u64,
-    /// The most in one stretch with interrupts shut out, and from an interrupt to its service.
+    /// The largest number in one stretch with interrupts disabled, and from an interrupt to its
+    /// service.
     pub(super) closed: u64,
     pub(super) entry: u64,
 }
@@ -135,24 +136,25 @@ pub(super) struct Counted {
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// The image's own line.
+    /// The line printed by the image.
     line: String,
     numbers: BTreeMap<String, u64>,
     counted: Counted,
 }
 
 impl Ran {
-    /// A number of the image's line; 0 where it has none of that name.
+    /// Returns a number from the image's line; 0 if the line has none with that name.
     pub(super) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 
-    /// Task switches and interrupts: whenever registers may get into other hands.
+    /// Returns the number of task switches and interrupts: the events at which registers may change
+    /// hands.
     pub(super) fn switched(&self) -> u64 {
         self.number("switches") + self.number("interrupts")
     }
 
-    /// As if an image had printed this line, with nothing counted.
+    /// Returns the result as if an image had printed this line, with nothing counted.
     #[cfg(test)]
     pub(super) fn parse(line: &str) -> Self {
         Self { line: line.to_owned(), numbers: numbers(line), counted: Counted::default() }
@@ -162,17 +164,18 @@ impl Ran {
         self.counted
     }
 
-    /// Instructions that are the scheme's affair: without what only the comparison executes.
+    /// Returns the instructions attributable to the scheme: excludes those that only the comparison
+    /// executes.
     pub(super) fn executed(&self) -> u64 {
         self.counted.all - self.counted.harness
     }
 
-    /// The share of context management, in percent of all instructions.
+    /// Returns the share of context management, in percent of all instructions.
     pub(super) fn share(&self) -> f64 {
         percent(self.counted.context, self.executed())
     }
 
-    /// Instructions that an interrupt may have to wait for its service.
+    /// Returns the number of instructions that an interrupt may have to wait for its service.
     pub(super) fn latency(&self) -> u64 {
         self.counted.closed + self.counted.entry
     }
@@ -183,7 +186,7 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
-/// With a comma between thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -196,12 +199,12 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// Address of the settings in the memory of the machine: `SETTINGS_AT`.
+/// Address of the settings in the machine's memory: `SETTINGS_AT`.
 const SETTINGS_AT: &str = "0x2000000";
-/// A run takes a second or ten; one that does not end has gone wrong.
+/// A run takes from a second to ten; one that does not end has failed.
 const LIMIT_S: &str = "120";
 
-/// The emulator with an image, except the settings of a run.
+/// Returns the emulator command with an image; a run's settings are in a separate file.
 fn emulator(images: &Path, scheme: &str, settings: &Path) -> std::process::Command {
     let mut command = program("timeout", &["--kill-after=5", LIMIT_S, "qemu-system-ppc"]);
     command.args(["-M", "g3beige", "-cpu", "7455", "-m", "64", "-nographic", "-vga", "none"]);
@@ -215,7 +218,7 @@ fn emulator(images: &Path, scheme: &str, settings: &Path) -> std::process::Comma
     command
 }
 
-/// Addresses of an image, by symbol.
+/// Addresses in an image, by symbol.
 pub(super) type Symbols = BTreeMap<String, u64>;
 
 pub(super) fn symbols(image: &Path) -> Result<Symbols, String> {
@@ -230,10 +233,10 @@ pub(super) fn symbols(image: &Path) -> Result<Symbols, String> {
     Ok(text.lines().filter_map(symbol).collect())
 }
 
-/// Ranges that are counted, in the order of [`Counted`].
+/// Address ranges that are counted, in the order of [`Counted`].
 const RANGES: [&str; 4] = ["context", "harness", "kernel", "background"];
-/// Addresses where interrupts are disabled, enabled, begin and are served; where counting begins
-/// and ends.
+/// Addresses where interrupts are disabled, are enabled, begin and are served; where counting
+/// begins and ends.
 const MARKS: [(&str, &str); 10] = [
     ("close", "at_decrementer"),
     ("close", "at_call"),
@@ -247,7 +250,7 @@ const MARKS: [(&str, &str); 10] = [
     ("end", "counting_ends"),
 ];
 
-/// The plugin with its arguments.
+/// Returns the plugin with its arguments.
 fn plugin(images: &Path, symbols: &Symbols, out: &Path) -> Result<String, String> {
     let address = |name: &str| {
         let found = symbols.get(name).map(|address| format!("{address:#x}"));
@@ -265,7 +268,7 @@ fn plugin(images: &Path, symbols: &Symbols, out: &Path) -> Result<String, String
     Ok(words.join(","))
 }
 
-/// Starts it, in separate files, and reads the output and the counts.
+/// Starts the run, with its own files, and reads the output and the counts.
 pub(super) fn run(
     images: &Path,
     symbols: &Symbols,
@@ -277,12 +280,12 @@ pub(super) fn run(
     fs::write(&settings, bytes).map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = emulator(images, run.scheme, &settings);
     let counts = folder.with_extension("counts");
-    // Results of an earlier run, which must not be mistaken for this one's.
+    // Results from an earlier run must not be mistaken for those of this one.
     let _ = fs::remove_file(&counts);
     if !run.settings.check {
         command.arg("-plugin").arg(plugin(images, symbols, &counts)?);
     }
-    // The emulator warns when nothing is due any more, as where all wait for the end.
+    // The emulator warns when no timer is due any more, such as when all tasks wait for the end.
     let said = command.stderr(Stdio::piped()).output();
     let said = said.map_err(|error| format!("cannot start qemu-system-ppc: {error}"))?;
     let console = String::from_utf8_lossy(&said.stdout).replace('\r', "");
@@ -297,10 +300,10 @@ pub(super) fn run(
     })
 }
 
-/// Required entries of a line; a missing name would count as 0.
+/// Required entries in a line; a missing name would count as 0.
 const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wrong", "stalled"];
 
-/// Result, from the image's line and the plugin's.
+/// Combines the image's line and the plugin's into a result.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
     let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
     let numbers = numbers(line);
@@ -314,7 +317,7 @@ fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
     Ok(Ran { line: line.to_owned(), numbers, counted })
 }
 
-/// The numbers of a line of `name=number`.
+/// Parses the numbers from a line of `name=number`.
 fn numbers(line: &str) -> BTreeMap<String, u64> {
     let pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
@@ -324,7 +327,7 @@ fn read_counts(file: &PathBuf) -> Option<Counted> {
     counts(&fs::read_to_string(file).ok()?)
 }
 
-/// Output of `counter.c` for [`RANGES`] and [`MARKS`].
+/// Parses the output of `counter.c` for [`RANGES`] and [`MARKS`].
 fn counts(text: &str) -> Option<Counted> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [all, context, harness, kernel, background, closed, entry] = all?.try_into().ok()?;

@@ -17,22 +17,22 @@ use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Addresses for documentation (RFC 5737), and the discard port.
+/// Documentation addresses (RFC 5737), and the discard port.
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const PORT: u16 = 9;
 
-/// Lifetime of a child beyond the window: a busy machine starts processes late.
+/// Time that a child may outlive the window: a busy machine starts processes late.
 const MORE: Duration = Duration::from_secs(20);
 
-/// The payload of a datagram: with its headers, a short frame.
+/// Datagram payload: with its headers, it makes a short frame.
 const PAYLOAD: [u8; 64] = [0; 64];
 
-/// Pause of the sender between bursts, which frees the CPU.
+/// Pause of the sender between bursts, which yields the CPU.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Runs a part until standard input closes or its time limit expires.
+/// Runs a role until standard input closes or its time limit expires.
 pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + window + MORE;
     match part {
@@ -42,7 +42,7 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
     Ok(Answer::Done)
 }
 
-/// Sets up the network, then sends until the end; prints both counts.
+/// Sets up the network, then sends until the demo ends; prints both counts.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
     let mut receiver = Receiver::start(window)?;
@@ -59,7 +59,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     let mut sent = 0;
     while Instant::now() < until && !stdin.has_ended() {
         let due = (began.elapsed().as_secs_f64() * PER_SECOND) as u64;
-        // What the interface had no room for was not sent.
+        // Datagrams that the interface had no room for do not count as sent.
         sent += (sent..due).filter(|_| socket.send(&PAYLOAD).is_ok()).count() as u64;
         std::thread::sleep(STEP);
     }
@@ -70,7 +70,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
 /// Reads its small buffer every [`PAUSE`]; prints the number of datagrams received.
 fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
-    // A name of its own in the report; without it, it is this program's.
+    // Gives the receiver its own name in the report; otherwise it has this program's.
     let _ = std::fs::write("/proc/self/comm", "demo-receiver");
     say("entered")?;
     let mut stdin = Input::of_this_process()?;
@@ -126,7 +126,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Starts it; returns once it is in its network namespace.
+    /// Starts the receiver; returns once it is in its network namespace.
     fn start(window: Duration) -> Result<Self, Failure> {
         let mut child = child(Part::Receiver, window)?.spawn().map_err(Failure::new)?;
         let says = child.stdout.take().map(BufReader::new).expect("its output is a pipe");
@@ -135,7 +135,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line and checks that it is the expected one. Before `ready`, signals it to go on.
+    /// Reads a line and checks that it is the expected one. Before waiting for `ready`, signals the
+    /// receiver to continue.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
             let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
@@ -151,7 +152,7 @@ impl Receiver {
         Ok(line.trim().to_owned())
     }
 
-    /// Ends it; returns the number of datagrams received.
+    /// Ends the receiver; returns the number of datagrams it received.
     fn end(&mut self) -> Result<u64, Failure> {
         drop(self.child.stdin.take());
         let line = self.line()?;
@@ -163,23 +164,23 @@ impl Receiver {
         drop(self.child.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.child.stderr {
-            // What cannot be read is not said.
+            // Unreadable output is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
-        Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver ended early"))
+        Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver exited early"))
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Standard input; its end ends the demo.
+/// Standard input; end-of-file ends the demo.
 struct Input(File);
 
 impl Input {
@@ -188,7 +189,7 @@ impl Input {
         Ok(Self(File::from(owned)))
     }
 
-    /// Whether the other end is closed; nothing is sent after the setup.
+    /// Whether the other end is closed; no data arrives after the setup.
     fn has_ended(&mut self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }
@@ -199,7 +200,7 @@ impl Input {
         self.0.read_exact(&mut line).map_err(Failure::new)?;
         match line.strip_suffix(b"\n") == Some(wanted.as_bytes()) {
             true => Ok(()),
-            false => Err(Failure::new("the sender of the demo printed something else")),
+            false => Err(Failure::new("unexpected output from the demo's sender")),
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The demo's processes from the parent's side.
+//! The demo's processes, from the parent's side.
 
 use super::Part;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// SIGKILL, the same on all architectures.
 const KILL: i32 = 9;
 
-/// Counters of the sender and the receiver.
+/// Datagrams counted by the sender and by the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Truth {
     pub(super) sent: u64,
@@ -20,12 +20,12 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// The share of the packets sent that were not received.
+    /// Share of the sent packets that were not received.
     pub(super) fn lost_share(self) -> f64 {
         1.0 - self.received as f64 / self.sent.max(1) as f64
     }
 
-    /// `sent 5 received 3`.
+    /// Parses `sent 5 received 3`.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let mut number =
@@ -42,12 +42,12 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts both children, which exit by themselves some seconds after `window`.
+    /// Starts both children, which exit on their own some seconds after `window`.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
-        let mut sender =
-            child(Part::Sender, window)?.process_group(0).spawn().map_err(|error| {
-                Failure::new(format!("cannot start the sender of the demo: {error}"))
-            })?;
+        let mut sender = child(Part::Sender, window)?
+            .process_group(0)
+            .spawn()
+            .map_err(|error| Failure::new(format!("cannot start the demo's sender: {error}")))?;
         let says = sender.stdout.take().map(BufReader::new).expect("its output is a pipe");
         let mut scene = Self { sender, says, receiver: 0 };
         match scene.line()?.strip_prefix("watch ").and_then(|pid| pid.parse().ok()) {
@@ -82,12 +82,12 @@ impl Scene {
         drop(self.sender.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.sender.stderr {
-            // What cannot be read is not said.
+            // Unreadable output is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         let words = words.trim();
         let words = words.strip_prefix("linerate: ").unwrap_or(words);
-        Failure::new(if words.is_empty() { "the demo ended early" } else { words })
+        Failure::new(if words.is_empty() { "the demo exited early" } else { words })
     }
 }
 
@@ -95,12 +95,12 @@ impl Drop for Scene {
     fn drop(&mut self) {
         drop(self.sender.stdin.take());
         signal_group(self.sender.id(), KILL);
-        // It was killed: waiting cannot fail but for one that has been waited for.
+        // The process was killed, so waiting can fail only if it has already been reaped.
         let _ = self.sender.wait();
     }
 }
 
-/// This program as a child with a part.
+/// Command that runs this program as a child in a role.
 pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(Failure::new)?;
     let mut command = Command::new(program);

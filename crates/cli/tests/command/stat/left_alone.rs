@@ -47,7 +47,7 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
-/// The parent of this program may ignore SIGCHLD: then the kernel discards exited children.
+/// This program's parent may ignore SIGCHLD; the kernel then discards exited children.
 #[test]
 fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
     for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {
@@ -127,7 +127,7 @@ fn signals_are_passed_on_and_the_report_is_printed() {
         assert_eq!(ended.code(), Some(status), "{text}");
         assert!(text.contains("task_clock_ns") && text.contains(name), "{text}");
     }
-    // A command that handles the signal decides how it ends.
+    // A command that handles the signal determines its own exit status.
     let script = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done";
     let (ended, text) = Waiting::start(script).signalled("TERM");
     assert_eq!(ended.code(), Some(3), "{text}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notations other than table names: units of sysfs, tracepoints, kernel events.
+//! Notations other than table names: sysfs units, tracepoints, kernel events.
 
 use super::*;
 use linerate_linux::perf::{self, Request, Target};
@@ -99,7 +99,7 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// A count of 0 would suggest that there were none, but nothing counts them.
+/// A count of 0 would suggest that no such faults occurred, when in fact they are not counted.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
     let intel = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
@@ -122,7 +122,7 @@ fn faults_that_x86_never_has_are_absent_there() {
     assert_eq!((absent(&intel), absent(&other)), (vec![true; 2], vec![false; 2]));
 }
 
-/// It may exist on the next machine: no reason to count nothing on this one.
+/// The unit may exist on another machine; that must not stop counting on this one.
 #[test]
 fn distinguishes_a_missing_unit_from_an_unknown_name() {
     let root = units();
@@ -176,7 +176,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     assert!(fix.starts_with("mount -t tracefs") && error.to_string().contains(fix), "{error}");
 }
 
-/// The kernel itself validates the software events: it opens each of them.
+/// The kernel itself validates the software events by opening each of them.
 #[test]
 fn the_kernel_knows_the_software_events() {
     let catalog = Catalog::of_this_machine();
@@ -186,7 +186,7 @@ fn the_kernel_knows_the_software_events() {
         println!("SKIP: software events are refused: {error}");
         return;
     }
-    // cgroup-switches came with Linux 5.13; which older kernels refuse.
+    // cgroup-switches was added in Linux 5.13; older kernels refuse it.
     let software = catalog.list().into_iter().filter(|info| info.class == Class::Software);
     let software = software.filter(|info| info.absent.is_none());
     for info in software.filter(|info| info.name != "cgroup_switches") {
@@ -198,7 +198,7 @@ fn the_kernel_knows_the_software_events() {
     }
 }
 
-/// Bits of a format, filled one by one.
+/// Fills the bits of a format one by one.
 fn fill_slowly(ranges: &[(u32, u32)], number: u64) -> Option<u64> {
     let places: Vec<u32> = ranges.iter().flat_map(|&(first, last)| first..=last).collect();
     let mut word = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Status files: complete, truncated, modified; and the resulting state.
+//! Complete, truncated and modified status files, and the state parsed from them.
 
 use super::*;
 use crate::event::Class;
@@ -110,7 +110,7 @@ fn an_event_is_found_by_its_number() {
     assert_eq!(found(Selector::new(RAW, 0x11f)), user(1));
     assert_eq!(found(Selector::new(RAW, 0x11)), user(31));
     assert_eq!(found(Selector::new(HARDWARE, 0)), user(31));
-    // The kernel's own numbers, and more than a register takes.
+    // The kernel's own numbers, and a number too large for a register.
     for other in [Selector::new(HARDWARE, 3), Selector::new(3, 8), Selector::new(RAW, 1 << 20)] {
         assert_eq!(found(other), Err(RegisterRefusal::NoNumber));
     }
@@ -131,7 +131,7 @@ fn refuses_mismatched_counters() {
     assert_eq!(kernel, RegisterRefusal::CountsKernelMode);
     let stopped = TEXT.replace("counting 0x80000003", "counting 0x80000002");
     assert_eq!(refused(&stopped, &instructions, true), RegisterRefusal::Stopped { cpu: 0 });
-    // 32 bits by the divider; with 64 there is none.
+    // The divider applies to a 32-bit cycle counter, not to a 64-bit one.
     let divided = TEXT.replace("PMCR 0x41013041", "PMCR 0x41013009");
     assert_eq!(refused(&divided, &cycles, true), RegisterRefusal::Stopped { cpu: 0 });
     let long = Module::read(&TEXT.replace("PMCR 0x41013041", "PMCR 0x41013049")).unwrap();
@@ -145,8 +145,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A modified letter never makes an inaccessible register accessible, or selects another
-    /// counter.
+    /// Changing a single character never makes an inaccessible register accessible, nor selects
+    /// another counter.
     #[test]
     fn text_survives_anything(at in 0..TEXT.len(), to in "[ -~\n]") {
         let mut text = TEXT.to_owned();

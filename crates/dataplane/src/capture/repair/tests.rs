@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Repairs compared with segments built byte by byte, and with random input.
+//! Repairs compared with segments built byte by byte, and run on random input.
 
 use super::super::mtu::{MTUS, Mtus};
 use super::*;
@@ -28,7 +28,7 @@ struct Segment {
     payload: Vec<u8>,
 }
 
-/// The checksum of RFC 1071, two bytes at a time.
+/// The RFC 1071 checksum, computed two bytes at a time.
 fn plain_sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();
@@ -59,14 +59,14 @@ impl Segment {
         self.framed(plain_sum)
     }
 
-    /// As the sender leaves it to an interface that computes checksums.
+    /// The frame as the sender passes it to an interface that computes checksums.
     fn unfinished(&self) -> Vec<u8> {
-        // What is summed begins with the pseudo-header, which ends with the protocol.
+        // The summed bytes begin with the pseudo-header.
         let pseudo_bytes = if self.v6 { 40 } else { 16 };
         self.framed(|summed| !plain_sum(&summed[..pseudo_bytes]))
     }
 
-    /// With the TCP checksum that `sum` gives for pseudo-header and segment.
+    /// The frame with the TCP checksum that `sum` gives for pseudo-header and segment.
     fn framed(&self, sum: impl Fn(&[u8]) -> u16) -> Vec<u8> {
         let mut tcp = self.tcp();
         let (source, destination) = match self.v6 {
@@ -154,7 +154,7 @@ fn what_no_interface_joins_is_not_cut() {
         frame[at] = value;
         frame
     };
-    // UDP, a fragment, a length beyond the frame, a TCP header below its least.
+    // UDP, a fragment, a length beyond the frame, a TCP header below the minimum length.
     odd.extend([changed(23, 17), changed(20, 0x20), changed(16, 0xff), changed(46, 0x40)]);
     for frame in odd {
         assert_eq!(cut(&frame, 1500), None, "{:?}", &frame[..54]);
@@ -185,8 +185,8 @@ fn the_mtu_is_what_most_syns_announce() {
     assert_eq!(of(&[endless.frame(), vec![8; 20]]), 1500);
 }
 
-/// The segment size of a connection is the shorter of its ends'; where the capture lacks a SYN, the
-/// wire's takes its place.
+/// A connection's segment size is the smaller of those its ends announce; if an end's SYN is
+/// missing from the capture, the size for the wire takes its place.
 #[test]
 fn each_connection_has_its_mtu() {
     let syn = |port: u8, mss: u16, is_back: bool| {
@@ -226,7 +226,7 @@ fn each_connection_has_its_mtu() {
     assert_eq!(mtus.of(&[0; 60]), mtus.of_wire());
 }
 
-/// Makes the receiver of a frame without a tag the sender.
+/// Swaps sender and receiver of a frame without a VLAN tag.
 fn turn(frame: &mut [u8]) {
     let (source, destination) = frame[26..34].split_at_mut(4);
     source.swap_with_slice(destination);
@@ -242,7 +242,7 @@ fn checksums_left_to_the_interface_are_computed() {
             let (whole, mut unfinished) = (segment.frame(), segment.unfinished());
             assert_eq!(completed(&unfinished), Some(whole.clone()), "v6 {v6}, {bytes} bytes");
             assert_eq!(completed(&whole), None);
-            // Padding of the link is not summed.
+            // Link-layer padding is not part of the checksum.
             unfinished.extend([0xee; 3]);
             let done = completed(&unfinished).expect("left to the interface");
             assert_eq!(done, [&whole[..], &[0xee; 3]].concat());
@@ -293,8 +293,8 @@ proptest! {
         };
         let headers = if v6 { 40 } else { 20 } + 20 + 4 * words;
         let mut frame = segment.frame();
-        // Whole on the wire, with padding of the link behind it, or joined and its checksum left
-        // to the interface.
+        // Either complete on the wire and followed by link-layer padding, or coalesced with its
+        // checksum left to the interface.
         let l4 = frame.len() - bytes - 4 * words - 20;
         frame[l4 + 16] ^= 0x55;
         frame.extend([0xee; 3]);
@@ -302,7 +302,8 @@ proptest! {
         prop_assert_eq!(cut(&frame, mtu), expected);
     }
 
-    /// Damaged frames are split, padded or neither, without panics, and no segment exceeds the MTU.
+    /// Damaged frames are split, padded or left alone, without panics, and no segment exceeds the
+    /// MTU.
     #[test]
     fn damaged_frames_never_panic(
         (v6, vlan) in any::<(bool, bool)>(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests, boards, parts of machines, and files with arbitrary contents.
+//! Guests, boards, processes confined to part of a machine, and files with arbitrary contents.
 
 use super::*;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn the_narrowest_quota_of_all_groups_counts() {
     let outer = v2.with(&[("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "max 100000")]);
     let file = "/sys/fs/cgroup/system.slice/cpu.max";
     outer.says("cpu_quota", Verdict::Advice, "1.50 CPUs", &format!("echo max | sudo tee {file}"));
-    // Version 1; inside a container its own group is mounted at the top.
+    // cgroup version 1; inside a container, the process's own cgroup is mounted at the top.
     let v1 = Machine::new(&[
         ("proc/self/cgroup", "9:memory:/x\n4:cpu,cpuacct:/docker/1\n0::/"),
         ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000"),
@@ -59,8 +59,8 @@ fn boards_of_other_makers() {
     unnumbered.says("isolated_cpus", Verdict::Fact, "none", "");
 }
 
-/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB in addition to
-/// the usual.
+/// An emulated board with a Cortex-A57: caches without sizes, and huge pages of 64 KiB in addition
+/// to the usual ones.
 #[test]
 fn ignores_partial_information_of_the_kernel() {
     let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
@@ -91,14 +91,14 @@ fn ignores_partial_information_of_the_kernel() {
 fn an_allowed_part_of_the_machine_is_named() {
     let part = server().with(&[("proc/self/status", "Cpus_allowed_list:\t2-3")]);
     part.says("cpus", Verdict::Advice, "2 of 8", "taskset -c 0-7 linerate doctor");
-    // A control group cannot be left so.
+    // taskset cannot leave a cgroup.
     let group = "sys/fs/cgroup/user.slice/session.scope/cpuset.cpus.effective";
     let wider = part.with(&[(group, "0-3")]);
     wider.says("cpus", Verdict::Advice, "2 of 8", "taskset -c 0-3 linerate doctor");
     wider.with(&[(group, "2-3")]).says("cpus", Verdict::Advice, "2 of 8", "");
 }
 
-/// Advice without a command is for problems that no command fixes; nothing else has a command.
+/// Advice without a command is for problems that no command fixes; only advice has a command.
 #[test]
 fn nothing_but_advice_has_a_command() {
     for observation in [server().observe(), guest().observe()].concat() {
@@ -110,7 +110,7 @@ fn nothing_but_advice_has_a_command() {
     }
 }
 
-/// No files at all: nothing is reported.
+/// With no files at all, nothing is reported.
 #[test]
 fn an_empty_machine_is_unknown() {
     for observation in Machine::new(&[]).observe() {
@@ -142,7 +142,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Files may hold anything; reading them terminates, and each observation is complete.
+    /// Files may contain anything; reading them terminates, and each observation is complete.
     #[test]
     fn files_may_hold_anything(
         texts in prop::collection::vec("[0-9a-z,\\-: \\[\\]\\n]{0,30}|.{0,30}", 12),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in folders, with and without the module.
+//! Synthetic machines in directories, with and without the module.
 
 use super::*;
 use linerate_counters::event::Class;
@@ -7,7 +7,7 @@ use linerate_linux::perf::{RAW, Selector};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// As the guest with a Cortex-A57 and two CPUs showed it, the second closed by perf.
+/// As read in a guest with a Cortex-A57 and two CPUs; perf has closed the second one.
 const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -128,7 +128,7 @@ fn text_that_is_not_understood_is_named_with_its_line() {
     assert_eq!(examine(&around), Some(Err(explanation)));
 }
 
-/// This very processor, where it has no registers of the kind or they are closed: nothing is read.
+/// This actual processor, if it has no such registers or they are closed: nothing is read.
 #[test]
 fn without_the_module_the_reason_is_reported() {
     if Path::new("/").join(FILE).exists() {
@@ -154,14 +154,14 @@ fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
     assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");
 }
 
-/// Reasons of each kind that a command does something about.
+/// Reasons of each kind that a command can remedy.
 pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
     let refused = |why: RegisterRefusal| explained(TEXT, &why, &missing());
     vec![
         (Cause::RegistersClosed, refused(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
         (Cause::RegistersClosed, only_installed()),
         (Cause::RegistersClosed, not_built("6.1.0")),
-        (Cause::RegistersClosed, unreadable("access was disabled meanwhile")),
+        (Cause::RegistersClosed, unreadable("access was disabled in the meantime")),
         (Cause::RegistersClosed, refused(RegisterRefusal::Stopped { cpu: 0 })),
         (Cause::NotSelected, refused(RegisterRefusal::NotSelected { user_only: true })),
         (Cause::NotSelected, refused(RegisterRefusal::CountsKernelMode)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures of TCP connections.
+//! Measures for TCP connections.
 
 use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::counts::{bytes, flows, is_accepted, opened, peer_window};
@@ -29,7 +29,8 @@ impl Measure {
                 Some(share(tcp.bytes_acked as f64 / elapsed / limit))
             }
             (Self::OneWay, _) => {
-                // Of each connection: a relay's carry one way each, and all of them both.
+                // Computed per connection: each connection of a relay carries data one way, but all
+                // of them together carry it both ways.
                 let (most, all) = sums(facts, |tcp| {
                     let (received, acked) = (tcp.bytes_received, tcp.bytes_acked);
                     (received.max(acked), received + acked)

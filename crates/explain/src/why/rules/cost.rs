@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes that make a packet cost more CPU time.
+//! Causes that increase the CPU time per packet.
 
 use super::super::functions::Group;
 use super::super::gain::GainModel;
@@ -7,7 +7,7 @@ use super::super::measure::Measure as M;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// All causes of this file and of the offloads: where one of them is found, the general answer
+/// All causes in this file and those of the offloads: if one of them is found, the general answer
 /// "its own work" says less.
 const SPECIFIC: &[Cause] = &[
     Cause::SystemCalls,
@@ -31,8 +31,8 @@ const SPECIFIC: &[Cause] = &[
     Cause::OneReceiveCpu,
 ];
 
-const FULL: &str = "100 %, within the 10 % error of kernel accounts";
-const IN_KERNEL: &str = "two fifths of the time on a CPU";
+const FULL: &str = "100 %, within the 10 % error of kernel accounting";
+const IN_KERNEL: &str = "two fifths of the CPU time";
 const A_TENTH: &str = "a tenth of the samples";
 const KERNEL_SAMPLES: &str = "kernel samples: sysctl kernel.perf_event_paranoid=1, or as root";
 
@@ -45,8 +45,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
             at_most(M::BytesPerPacket, 9000.0, "above that, copying dominates"),
-            at_least(M::Datagrams, 1.0, "calls of a stream are those of its requests"),
-            at_least(M::CallsPerPacket, 0.8, "a batch of one"),
+            at_least(M::Datagrams, 1.0, "on a stream, calls follow requests, not packets"),
+            at_least(M::CallsPerPacket, 0.8, "about one packet per call: no batching"),
         ],
         symptoms: 5,
         explained_by: &[
@@ -59,10 +59,9 @@ pub(super) const RULES: &[Rule] = &[
             Cause::KernelLock,
         ],
         gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 2.0]),
-        then_limited_by: Some("the cost of a packet in the kernel"),
+        then_limited_by: Some("the kernel's cost per packet"),
         sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
-                   its \
-                   time on a CPU in the kernel.",
+                   its CPU time in the kernel.",
         fix: "Send and receive in batches: sendmmsg and recvmmsg, UDP_SEGMENT, io_uring",
         workaround: None,
         wrong_if: "with 32 packets per call, the rate rises by less than 5 %",
@@ -75,8 +74,8 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
-            at_most(M::BytesPerCall, 1000.0, "less than a segment"),
-            at_least(M::OneWay, 0.9, "requests and answers cannot be joined"),
+            at_most(M::BytesPerCall, 1000.0, "less than one TCP segment"),
+            at_least(M::OneWay, 0.9, "requests and replies cannot be combined"),
         ],
         symptoms: 0,
         explained_by: &[
@@ -87,10 +86,9 @@ pub(super) const RULES: &[Rule] = &[
             Cause::KernelLock,
         ],
         gain: GainModel::LargerCalls,
-        then_limited_by: Some("the cost of a byte in the kernel"),
-        sentence: "Thread {thread} makes {calls_per_s} system calls per second for \
-                   {bytes_per_call} bytes each, and spends {kernel} of its time on a CPU in the \
-                   kernel.",
+        then_limited_by: Some("the kernel's cost per byte"),
+        sentence: "Thread {thread} makes {calls_per_s} system calls per second of {bytes_per_call} \
+                   bytes each, and spends {kernel} of its CPU time in the kernel.",
         fix: "Read and write in blocks of 16 KiB or more",
         workaround: Some("MSG_MORE or TCP_CORK saves segments, but not calls"),
         wrong_if: "with 16 KiB per call, the rate rises by less than 20 %",
@@ -107,9 +105,9 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 2,
         explained_by: &[Cause::SoftwareChecksum, Cause::NoSegmentation],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.7, 2.0]),
-        then_limited_by: Some("the cost of a packet in the kernel"),
-        sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread \
-                   {thread}.",
+        then_limited_by: Some("the kernel's cost per packet"),
+        sentence: "Thread {thread} spends {kernel_copy} of its time copying between user and \
+                   kernel space.",
         fix: "Avoid the copy: sendfile, splice or MSG_ZEROCOPY to send, \
               TCP_ZEROCOPY_RECEIVE or AF_XDP to receive",
         workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
@@ -121,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::FaultsPerSecond, 2000.0, "at 3 us each, 0.6 % of a CPU"),
-            at_least(M::FaultTime, 0.01, "a hundredth of a CPU, at the cheapest"),
+            at_least(M::FaultTime, 0.01, "a hundredth of a CPU, even at the lowest cost per fault"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
@@ -129,11 +127,11 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.2]),
         then_limited_by: Some("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: memory \
-                   is constantly allocated from the kernel and returned.",
-        fix: "Reuse memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
-              pool, MAP_POPULATE",
+                   is constantly allocated from and returned to the kernel.",
+        fix: "Reuse memory: leave MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or \
+              large, use a pool, or MAP_POPULATE",
         workaround: Some("huge pages reduce faults by a factor of 512"),
-        wrong_if: "with memory reused, minor faults of /proc/PID/stat fall and the rate does not \
+        wrong_if: "with memory reused, minor faults in /proc/PID/stat fall and the rate does not \
                    rise",
         measure: "minor faults of /proc/PID/stat",
     },
@@ -144,17 +142,17 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.5, "below that, the effect is negligible"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
-            at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounts"),
+            at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounting"),
         ],
         symptoms: 3,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
-        then_limited_by: Some("the work under the lock"),
-        sentence: "Thread {thread} waits {lock_wait} of its time for kernel locks held by other \
-                   threads: more threads do not raise the rate.",
+        then_limited_by: Some("the work done under the lock"),
+        sentence: "Thread {thread} spends {lock_wait} of its time waiting for kernel locks held by \
+                   other threads: adding threads does not raise the rate.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
-        workaround: Some("fewer threads, which then contend less"),
+        workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: "waits for kernel locks, as root, or the rate with one thread",
     },
@@ -168,11 +166,11 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.3, 1.0, 2.0]),
-        then_limited_by: Some("the work under the lock"),
-        sentence: "Waiting for kernel locks takes {kernel_lock} of the time of thread {thread}.",
+        then_limited_by: Some("the work done under the lock"),
+        sentence: "Thread {thread} spends {kernel_lock} of its time waiting for kernel locks.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
-        workaround: Some("fewer threads, which then contend less"),
+        workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: KERNEL_SAMPLES,
     },
@@ -181,8 +179,8 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
-            at_least(M::AsleepOnFutex, 0.05, "twice the error of states that are sampled"),
-            at_most(M::AsleepOnFutex, 0.8, "a pool of idle threads sleeps on futexes, too"),
+            at_least(M::AsleepOnFutex, 0.05, "twice the error of sampled thread states"),
+            at_most(M::AsleepOnFutex, 0.8, "an idle thread pool sleeps on futexes too"),
             at_least(
                 M::SleepsPerSecond,
                 1000.0,
@@ -192,12 +190,12 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
-        then_limited_by: Some("the work under the lock"),
-        sentence: "Threads contend for a user-space lock: {futex} of their time asleep in futex, \
-                   in short sleeps.",
-        fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
-        workaround: Some("fewer threads, which then contend less"),
-        wrong_if: "with one thread, futex disappears and the rate falls by more than 20 %",
+        then_limited_by: Some("the work done under the lock"),
+        sentence: "Threads contend for a user-space lock: they spend {futex} of their time asleep \
+                   in futex, in short sleeps.",
+        fix: "Split the lock (one per thread or per table shard), or use per-thread data",
+        workaround: Some("use fewer threads, which contend less"),
+        wrong_if: "with one thread, futex sleeps disappear and the rate falls by more than 20 %",
         measure: "`perf trace -s -p PID` or `strace -c -f -e futex`",
     },
     Rule {
@@ -210,10 +208,10 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
-        then_limited_by: Some("the work under the lock"),
-        sentence: "User-space locks take {user_lock} of the time of thread {thread}.",
-        fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
-        workaround: Some("fewer threads, which then contend less"),
+        then_limited_by: Some("the work done under the lock"),
+        sentence: "Thread {thread} spends {user_lock} of its time in user-space locks.",
+        fix: "Split the lock (one per thread or per table shard), or use per-thread data",
+        workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
         measure: "user-mode samples",
     },
@@ -225,25 +223,33 @@ pub(super) const RULES: &[Rule] = &[
             at_least(
                 M::CryptoPerByte,
                 2.0,
-                "with AES-NI or ARMv8 instructions AES-GCM takes 0.1 to 0.5 ns per byte, and \
-                     1.3 was measured of AES-CBC with SHA-256; 3 to 15 without",
+                "with AES-NI or ARMv8 instructions, AES-GCM takes 0.1 to 0.5 ns per byte (AES-CBC \
+                 with SHA-256: 1.3, measured); without them, 3 to 15",
             ),
-            at_least(M::BytesPerConnection, 100_000.0, "less is the handshake's public keys"),
+            at_least(
+                M::BytesPerConnection,
+                100_000.0,
+                "below that, it is the handshake's \
+                                                        public-key work",
+            ),
             at_most(
                 M::CipherInstructions,
                 0.05,
-                "a fifth and more of the samples of AES-GCM or SHA-256 that use them",
+                "AES-GCM or SHA-256 code that uses them has a fifth of its samples there, or more",
             ),
         ],
         symptoms: 2,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::CryptoLibrary, [0.1, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Ciphers and hashes take {crypto} of the time of thread {thread}, \
-                   {crypto_per_byte} ns per byte, and do not use the CPU's instructions for them.",
-        fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host); choose \
+        sentence: "Thread {thread} spends {crypto} of its time in ciphers and hashes, \
+                   {crypto_per_byte} ns per byte, without using the CPU's crypto instructions.",
+        fix: "Unset OPENSSL_ia32cap; in a guest, expose AES and PCLMULQDQ (-cpu host); choose \
               AES-GCM on CPUs with AES instructions, ChaCha20 on others",
-        workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
+        workaround: Some(
+            "without AES instructions, ChaCha20-Poly1305 is 3 to 5 times as fast as \
+                          AES",
+        ),
         wrong_if: "`openssl speed -evp aes-128-gcm` reaches 2 GB/s in the program's environment",
         measure: "user-mode samples",
     },
@@ -255,10 +261,13 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::SoftwareCrypto), [0.3, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Software ciphers take {soft_crypto} of the time of thread {thread}.",
-        fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host)",
-        workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
-        wrong_if: "the functions stay in the profile with the instructions available",
+        sentence: "Thread {thread} spends {soft_crypto} of its time in software ciphers.",
+        fix: "Unset OPENSSL_ia32cap; in a guest, expose AES and PCLMULQDQ (-cpu host)",
+        workaround: Some(
+            "without AES instructions, ChaCha20-Poly1305 is 3 to 5 times as fast as \
+                          AES",
+        ),
+        wrong_if: "with the instructions available, the software ciphers stay in the profile",
         measure: "user-mode samples",
     },
     Rule {
@@ -268,11 +277,11 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 2.0]),
-        then_limited_by: Some("the rest of the kernel's work on a packet"),
-        sentence: "Firewall rules take {firewall} of the time of thread {thread}.",
-        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
-              rules",
-        workaround: Some("the rules that match most packets first"),
+        then_limited_by: Some("the rest of the kernel's per-packet work"),
+        sentence: "Thread {thread} spends {firewall} of its time in firewall rules.",
+        fix: "Put addresses and ports into a set or a map (nft), or put a flowtable in front of \
+              the rules",
+        workaround: Some("put the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
     },
@@ -281,17 +290,17 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Cpus,
         conditions: &[
             at_least(M::CpuFunctions(Group::Firewall), 0.1, "a tenth of a CPU"),
-            at_least(M::CpuUsed, 0.5, "a CPU with more than half of its time left has room"),
+            at_least(M::CpuUsed, 0.5, "a CPU that is less than half busy has headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 2.0]),
-        then_limited_by: Some("the rest of the kernel's work on a packet"),
-        sentence: "Firewall rules take {cpu_firewall} of the time of CPU {cpu}, before the packets \
-                   reach {program}.",
-        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
-              rules",
-        workaround: Some("the rules that match most packets first"),
+        then_limited_by: Some("the rest of the kernel's per-packet work"),
+        sentence: "CPU {cpu} spends {cpu_firewall} of its time in firewall rules, before the \
+                   packets reach {program}.",
+        fix: "Put addresses and ports into a set or a map (nft), or put a flowtable in front of \
+              the rules",
+        workaround: Some("put the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
     },
@@ -307,12 +316,12 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "{shared} of the samples of thread {thread} hit a cache line in which another \
-                   thread uses other bytes (false sharing): {line}.",
+                   thread uses different bytes (false sharing): {line}.",
         fix: "Give each thread its own cache line: alignas(64), or 128 where lines are fetched in \
               pairs",
-        workaround: Some("threads on CPUs that share a cache pass the line faster"),
+        workaround: Some("run the threads on CPUs that share a cache, where the line moves faster"),
         wrong_if: "with 128 bytes between the two, the rate rises by less than 5 %",
-        measure: "perf c2c, where there are hardware counters",
+        measure: "perf c2c, on a machine with hardware counters",
     },
     Rule {
         cause: Cause::UserLock,
@@ -327,53 +336,58 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "{common} of the samples of thread {thread} hit bytes that another thread also \
-                   uses, and one of them writes: a spinlock or a shared counter: {line}.",
+                   uses, with at least one writer (a spinlock or a shared counter): {line}.",
         fix: "Split the lock or the counter: one per thread, summed on read",
-        workaround: Some("fewer threads, which then contend less"),
+        workaround: Some("use fewer threads, which contend less"),
         wrong_if: "with one thread, the rate per thread rises by less than 5 %",
-        measure: "perf c2c, where there are hardware counters",
+        measure: "perf c2c, on a machine with hardware counters",
     },
     Rule {
         cause: Cause::CacheMisses,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::WorkingSet, 1.0, "more than the last-level cache holds"),
-            at_least(M::MemoryShare, 0.15, "a seventh of the time, visible in the rate"),
+            at_least(M::MemoryShare, 0.15, "a seventh of the time, enough to show in the rate"),
             at_least(M::Demand, 0.5, "below that, the effect is negligible"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
-        then_limited_by: Some("the instructions of the work"),
+        then_limited_by: Some("the instructions executed"),
         sentence: "The working set of thread {thread} is {working_set} or more, {over_cache} times \
-                   the last-level cache: {memory_share} of its samples hit lines seen only once.",
-        fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused last in, first \
-              out; smaller tables; prefetch",
-        workaround: Some("huge pages, which save the misses of the TLB"),
+                   the last-level cache: {memory_share} of its samples hit cache lines seen only \
+                   once.",
+        fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused in LIFO order; \
+              smaller tables; prefetch",
+        workaround: Some("huge pages, which save TLB misses"),
         wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
-        measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
+        measure: "`linerate stat --pid PID -m cache`, on a machine with hardware counters",
     },
     Rule {
         cause: Cause::ProcessingCost,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Saturation, 0.85, FULL),
-            at_most(M::Waiting, 0.15, "more is contention"),
-            at_least(M::PacketRate, 1.0, "packets have to pass"),
-            at_most(M::KernelShare, 0.4, "more is the kernel's work"),
-            at_least(M::NamedFunctions, 0.5, "without names, copies look like work"),
-            at_most(M::Functions(Group::UserCopy), 0.25, "copies may wait for memory"),
+            at_most(M::Waiting, 0.15, "above that, it is CPU contention"),
+            at_least(M::PacketRate, 1.0, "packets must be flowing"),
+            at_most(M::KernelShare, 0.4, "above that, it is kernel work"),
+            at_least(
+                M::NamedFunctions,
+                0.5,
+                "without function names, copies look like packet work",
+            ),
+            at_most(M::Functions(Group::UserCopy), 0.25, "copies may be stalled on memory"),
         ],
         symptoms: 0,
         explained_by: SPECIFIC,
-        gain: GainModel::Unknown("how much of the work is avoidable is unknown"),
-        then_limited_by: Some("the next part of the work"),
-        sentence: "Packet processing takes all the time of thread {thread}: {busy}, {cost} per \
+        gain: GainModel::Unknown("the avoidable share of the work is unknown"),
+        then_limited_by: Some("the rest of the per-packet work"),
+        sentence: "Thread {thread} spends all its time processing packets: {busy}, {cost} per \
                    packet.{functions} Without hardware counters, cache misses and instructions \
                    cannot be distinguished.",
-        fix: "Make the work per packet cheaper, or spread the packets over more threads",
+        fix: "Reduce the cost per packet, or spread the packets over more threads",
         workaround: None,
-        wrong_if: "with half the load offered, the thread is still 100 % busy (then it polls)",
-        measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
+        wrong_if: "at half the offered load, the thread is still 100 % busy (that is, it polls)",
+        measure: "`linerate stat --pid PID -m cache`, on a machine with hardware counters",
     },
 ];

@@ -6,12 +6,12 @@ use super::super::measure::Measure as M;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::{Cause, ThreadState};
 
-/// Minimum share of lost time that sampled accounts distinguish from none.
+/// Minimum share of lost time that sampled accounting distinguishes from none.
 const VISIBLE: f64 = 0.05;
-const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounts";
+const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounting";
 
-/// Maximum mean wait that is typical of interrupt threads and timers, microseconds; a thread of the
-/// fair scheduler runs for at least 0.75 ms (sched_min_granularity_ns).
+/// Maximum mean wait that is typical for interrupt threads and timers, in microseconds; a thread of
+/// the fair scheduler runs for at least 0.75 ms (sched_min_granularity_ns).
 const SHORT_US: f64 = 300.0;
 
 pub(super) const RULES: &[Rule] = &[
@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Waiting, VISIBLE, VISIBLE_SOURCE),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
-            at_least(M::Demand, 0.3, "below that, the thread has time left"),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
@@ -33,23 +33,33 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Keep others off CPU {cpu}: a cpuset or isolcpus={cpu}, and pin the thread there \
               (taskset -cp {cpu} {tid})",
         workaround: Some(
-            "chrt -f -p 1 {tid} runs it before others, who then wait; a larger ring \
-                          or buffer bridges {longest}, adding latency",
+            "chrt -f -p 1 {tid} runs it ahead of others, which then wait; a larger ring or buffer \
+             bridges {longest}, but adds latency",
         ),
         wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
                    the rate stays the same",
         measure: "as root, the scheduler's tracepoints name what ran instead",
     },
-    // The slices are short where both wake each other, as a server and its client do.
+    // Time slices are short when two threads wake each other, as a server and its client do.
     Rule {
         cause: Cause::CpuContention,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::OthersInstead, 0.1, "twice what accounts that are sampled show"),
-            at_most(M::MeanWait, SHORT_US, "longer waits have a rule of their own"),
+            at_least(
+                M::OthersInstead,
+                0.1,
+                "twice the smallest share that sampled accounting \
+                                             shows",
+            ),
+            at_most(M::MeanWait, SHORT_US, "longer waits have their own rule"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
-            at_least(M::Demand, 0.9, "below that, the thread has time left"),
-            at_least(M::SleepsPerSecond, 100.0, "a thread that never sleeps is interrupted"),
+            at_least(M::Demand, 0.9, "below that, the thread has headroom"),
+            at_least(
+                M::SleepsPerSecond,
+                100.0,
+                "a thread that never sleeps is being interrupted \
+                                                 instead",
+            ),
             at_least(M::IdleCpus, 0.3, "a third of a CPU for the others to move to"),
         ],
         symptoms: 0,
@@ -69,87 +79,89 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ShortInterruptions,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::WaitsPerSecond, 1000.0, "a timer tick is 100 to 1000 per second"),
+            at_least(M::WaitsPerSecond, 1000.0, "timer ticks: 100 to 1000 per second"),
             at_most(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
-            at_least(M::Waiting, 0.01, "1000 interruptions of 10 us"),
+            at_least(M::Waiting, 0.01, "1000 interruptions of 10 us per second"),
             at_most(M::SleepsPerSecond, 100.0, "a thread that sleeps is woken, not interrupted"),
-            at_most(M::UsesStack, 0.0, "threads that its own packets wake interrupt it, too"),
+            at_most(M::UsesStack, 0.0, "threads woken by its own packets interrupt it too"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::TimeBack(ThreadState::Waiting),
         then_limited_by: Some("the offered load, or the thread's own work"),
-        sentence: "Thread {thread} is interrupted {waits_per_s} times per second on CPU {cpu}, \
-                   {mean_wait} at a time: {waiting} of its time; {who}.",
+        sentence: "Thread {thread} is interrupted {waits_per_s} times per second on CPU {cpu}, for \
+                   {mean_wait} on average: {waiting} of its time; {who}.",
         fix: "Move timers and real-time threads off CPU {cpu} (taskset, nohz_full={cpu})",
         workaround: None,
         wrong_if: "without them, the thread is still preempted more than 1000 times per second",
-        measure: "as root, the scheduler's tracepoints have the length of each gap",
+        measure: "as root, the scheduler's tracepoints show the length of each gap",
     },
     Rule {
         cause: Cause::CpuQuota,
         scope: Scope::Quotas,
-        conditions: &[at_least(M::ThrottledPeriods, 0.05, "one period of 100 ms in 20")],
+        conditions: &[at_least(M::ThrottledPeriods, 0.05, "one 100 ms period in 20")],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CpusWanted,
         then_limited_by: Some("the number of CPUs"),
-        sentence: "The CPU quota of {quota}, {quota_cpus} CPUs, stopped the program in \
+        sentence: "The CPU quota of {quota} ({quota_cpus} CPUs) throttled the program in \
                    {throttled_periods} of the periods.",
         fix: "Raise the quota where it was set (--cpus of a container, CPUQuota= of systemd), or \
               remove it: {no_quota}",
         workaround: Some(
-            "fewer threads reach the quota later in each period; the CPU time is the same",
+            "fewer threads exhaust the quota later in each period; the CPU time is the same",
         ),
-        wrong_if: "with a higher quota, nr_throttled of cpu.stat still grows, or the rate stays",
-        measure: "cpu.stat of the control group",
+        wrong_if: "with a higher quota, nr_throttled in cpu.stat still grows, or the rate stays \
+                   the same",
+        measure: "the cgroup's cpu.stat",
     },
     Rule {
         cause: Cause::StolenCpu,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Stolen, VISIBLE, VISIBLE_SOURCE),
-            at_least(M::Demand, 0.3, "below that, the thread has time left"),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::TimeBack(ThreadState::Stolen),
         then_limited_by: Some("the offered load, or the thread's own work"),
-        sentence: "The hypervisor did not run CPU {cpu} for {stolen} of the time, while thread \
-                   {thread} wanted it.",
-        fix: "Give the guest CPUs of its own on the host (CPU pinning, a dedicated instance type)",
+        sentence: "The hypervisor did not run CPU {cpu} for {stolen} of the time while thread \
+                   {thread} needed it (steal time).",
+        fix: "Give the guest dedicated CPUs on the host (CPU pinning, a dedicated instance type)",
         workaround: None,
         wrong_if: "on a dedicated host, `steal` in /proc/stat stays above 5 %",
-        measure: "`steal` of /proc/stat",
+        measure: "`steal` in /proc/stat",
     },
     Rule {
         cause: Cause::InterruptLoad,
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Interrupts, VISIBLE, VISIBLE_SOURCE),
-            at_least(M::Demand, 0.9, "below that, the thread has time left"),
-            at_least(M::ForeignPackets, 0.5, "most of the packets there are not its own"),
+            at_least(M::Demand, 0.9, "below that, the thread has headroom"),
+            at_least(M::ForeignPackets, 0.5, "most packets on that CPU are not its own"),
         ],
         symptoms: 2,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::ForeignOfRun, [0.5, 1.0, 1.5]),
         then_limited_by: Some("the thread's own work"),
-        sentence: "Interrupts and softirqs took {interrupts} of the time in which thread {thread} \
-                   was on CPU {cpu}; {foreign} of the packets received there are not its own.",
-        fix: "Receive them on other CPUs: /proc/irq/N/smp_affinity, and rps_cpus of the queues \
-              without CPU {cpu}",
+        sentence: "Interrupts and softirqs took {interrupts} of the time while thread {thread} was \
+                   on CPU {cpu}; {foreign} of the packets received there are not its own.",
+        fix: "Receive them on other CPUs: set /proc/irq/N/smp_affinity, and leave CPU {cpu} out of \
+              the queues' rps_cpus",
         workaround: Some("move the thread to a CPU that receives less (taskset -cp)"),
-        wrong_if: "with the packets received elsewhere, the thread's work per second stays",
-        measure: "count the program's own packets, with --iface or its statistics socket",
+        wrong_if: "with the packets received elsewhere, the thread's work per second stays the \
+                   same",
+        measure: "the program's own packets, with --iface or its statistics socket",
     },
     Rule {
         cause: Cause::SingleThread,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::Busy, 0.85, "100 %, within the 10 % error of kernel accounts"),
-            at_most(M::Waiting, 0.15, "more is contention"),
-            at_most(M::WorkingThreads, 1.0, "the only thread that works"),
+            at_least(M::Busy, 0.85, "100 %, within the 10 % error of kernel accounting"),
+            at_most(M::Waiting, 0.15, "above that, it is CPU contention"),
+            at_most(M::WorkingThreads, 1.0, "the only thread doing work"),
             at_least(M::IdleCpus, 0.3, "a third of a CPU to move work to"),
             at_least(M::Flows, 2.0, "one flow cannot be split without reordering"),
         ],
@@ -164,12 +176,12 @@ pub(super) const RULES: &[Rule] = &[
         ],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the number of CPUs"),
-        sentence: "Thread {thread} does all the work, {busy} of the time, while {idle_cpus} CPUs \
-                   are idle.",
+        sentence: "Thread {thread} does all the work and is busy {busy} of the time, while \
+                   {idle_cpus} CPUs are idle.",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
               queues)",
         workaround: None,
         wrong_if: "with a second thread, the rate rises by less than 10 %",
-        measure: "samples of the thread, to tell work from polling",
+        measure: "samples of the thread, to separate work from polling",
     },
 ];

@@ -7,15 +7,16 @@ use super::super::measure::Measure as M;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
-/// RFC 2544 knows no loss that does not count; below this, counters read a moment apart differ as
-/// much.
+/// RFC 2544 tolerates no loss at all; losses below this are no larger than the difference between
+/// counters read at slightly different times.
 const LOST: f64 = 0.001;
 const LOST_SOURCE: &str = "counters read a moment apart differ by less";
 
-/// Lost time that is under half of the lost packets does not explain them.
-const HALF: &str = "lost time under half of the lost packets does not explain them";
+/// Lost time that accounts for less than half of the lost packets does not explain them.
+const HALF: &str = "a share of time waiting under half the share of packets lost does not explain \
+                    the loss";
 
-const FULL: &str = "below 100 %, within the 10 % error of kernel accounts";
+const FULL: &str = "below 100 %, within the 10 % error of kernel accounting";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -24,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::RingLoss, LOST, LOST_SOURCE),
             at_most(M::WaitingPerLoss, 0.5, HALF),
-            at_most(M::Throttled, 0.05, "more is a quota"),
+            at_most(M::Throttled, 0.05, "above that, the quota is the cause"),
             at_most(M::Stolen, 0.05, "above that, the hypervisor is the cause"),
             at_most(M::Busy, 0.9, FULL),
         ],
@@ -33,28 +34,27 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::LossRecovered(M::RingLoss),
         then_limited_by: Some("the offered load"),
         sentence: "{lost} packets ({lost_share}) overflowed the receive ring of {program}, \
-                   although \
-                   thread {thread} works {busy} of the time and waits {waiting}: bursts are longer \
-                   than the ring.",
-        fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a card",
+                   although thread {thread} works {busy} of the time and waits for a CPU \
+                   {waiting}: bursts are longer than the ring.",
+        fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a NIC",
         workaround: Some("poll more often or in larger bursts; a smoother sender avoids it"),
         wrong_if: "with a ring four times as large, the loss stays the same",
-        measure: "`linerate why` for longer (-t 30s) measures how busy the thread is",
+        measure: "how busy the thread is: `linerate why` for longer (-t 30s)",
     },
     Rule {
         cause: Cause::RingOverflow,
         scope: Scope::Interfaces,
         conditions: &[
             at_least(M::CardLoss, LOST, LOST_SOURCE),
-            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is the limit itself"),
+            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is itself the limit"),
         ],
         symptoms: 0,
         explained_by: &[Cause::OneReceiveCpu],
         gain: GainModel::LossRecovered(M::CardLoss),
         then_limited_by: Some("the offered load"),
-        sentence: "The NIC of {interface} dropped {card_lost} packets for lack of ring entries, \
-                   although the receiving CPU has time left.",
-        fix: "ethtool -G {interface} rx 4096 (ethtool -g has its maximum)",
+        sentence: "The NIC of {interface} dropped {card_lost} packets for lack of free ring \
+                   descriptors, although the receiving CPU has headroom.",
+        fix: "ethtool -G {interface} rx 4096 (ethtool -g shows the maximum)",
         workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
         wrong_if: "with a larger ring, rx_missed_errors grows as before",
         measure: "rx_missed_errors of the interface",
@@ -65,58 +65,62 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_most(M::Demand, 0.9, FULL),
-            at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has time left"),
+            at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has headroom"),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::UnreadSocket],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("the offered load, or the thread that receives"),
-        sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
-                   ({buffer}), although its thread {thread} sleeps \
-                   {asleep_for_packets} of the time.",
-        fix: "Raise SO_RCVBUF of the socket, and net.core.rmem_max if that caps it",
+        sentence: "{socket} dropped {drops} packets because its receive buffer ({buffer}) was \
+                   full, although its thread {thread} sleeps {asleep_for_packets} of the time.",
+        fix: "Raise the socket's SO_RCVBUF, and net.core.rmem_max if that caps it",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, the loss stays the same",
-        measure: "drops of the socket by sock_diag",
+        measure: "the socket's drops, by sock_diag",
     },
     Rule {
         cause: Cause::UnreadSocket,
         scope: Scope::Sockets,
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
-            at_least(M::QueueFull, 0.9, "a buffer that is read has room for a packet now and then"),
-            at_most(M::Demand, 0.5, "a thread that works reads as fast as it can"),
+            at_least(
+                M::QueueFull,
+                0.9,
+                "a buffer that is being read has room for a packet now and \
+                                         then",
+            ),
+            at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("the offered load, or the thread that receives"),
-        sentence: "{socket} is not read: its receive queue stayed {queue_full} full, and {drops} \
-                   packets were dropped, while thread {thread} has time left.",
+        sentence: "{socket} is not being read: its receive queue stayed {queue_full} full, and \
+                   {drops} packets were dropped, while thread {thread} has headroom.",
         fix: "Find out why it is not read (strace -f -T -p {tid} shows the calls); close a socket \
-              that is not needed: SO_REUSEPORT and multicast give it packets, too",
+              that is not needed: SO_REUSEPORT and multicast still deliver packets to it",
         workaround: None,
-        wrong_if: "Recv-Q of `ss -uan` is far below the buffer at some reads",
+        wrong_if: "Recv-Q of `ss -uan` is sometimes far below the buffer size",
         measure: "Recv-Q of `ss -uan`",
     },
     Rule {
         cause: Cause::AcceptQueue,
         scope: Scope::Listeners,
         conditions: &[
-            at_least(M::AcceptLoss, LOST, "the client of one in a thousand waits for a second"),
+            at_least(M::AcceptLoss, LOST, "one client in a thousand waits for a second"),
             at_most(M::Demand, 0.9, FULL),
-            at_most(M::AcceptQueueFull, 0.9, "one that is always full is not accepted from"),
+            at_most(M::AcceptQueueFull, 0.9, "a queue that is always full is not being drained"),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::CpuContention],
         gain: GainModel::UpToFullCpu,
         then_limited_by: Some("the offered load, or the thread that accepts"),
-        sentence: "{socket} dropped {drops} attempts to connect: its accept queue holds \
-                   {accept_queue}, and overflows although thread {thread} has time left. A client \
-                   tries again after a second.",
-        fix: "Raise the backlog of listen(2) (an option of most servers) and \
-              net.core.somaxconn, which caps it",
-        workaround: Some("several listening sockets (SO_REUSEPORT) have a queue each"),
+        sentence: "{socket} dropped {drops} connection attempts: its accept queue holds \
+                   {accept_queue}, and overflows although thread {thread} has headroom. Clients \
+                   retry after a second.",
+        fix: "Raise the listen(2) backlog (an option of most servers) and net.core.somaxconn, \
+              which caps it",
+        workaround: Some("several listening sockets (SO_REUSEPORT), each with its own queue"),
         wrong_if: "with a queue four times as long, TcpExtListenOverflows of `nstat` grows as \
                    before",
         measure: "Recv-Q and Send-Q of `ss -ltn`, and TcpExtListenOverflows of `nstat`",
@@ -126,14 +130,14 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Cpus,
         conditions: &[
             at_least(M::BacklogLoss, LOST, LOST_SOURCE),
-            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is the limit itself"),
+            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is itself the limit"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::LossRecovered(M::BacklogLoss),
         then_limited_by: Some("the offered load, or the CPU that receives"),
         sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets were dropped while \
-                   the CPU had time left.",
+                   the CPU had headroom.",
         fix: "sysctl net.core.netdev_max_backlog=5000, and rps_cpus with more CPUs",
         workaround: None,
         wrong_if: "with a longer backlog, column 2 of /proc/net/softnet_stat grows as before",
@@ -143,15 +147,15 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::NapiBudget,
         scope: Scope::Cpus,
         conditions: &[
-            at_least(M::SqueezedPerSecond, 10.0, "rarer ones cost under a millisecond per second"),
+            at_least(M::SqueezedPerSecond, 10.0, "rarer stops cost under a millisecond per second"),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
-            at_most(M::PacketsPerSqueeze, 150.0, "the usual budget is of 300 packets"),
+            at_most(M::PacketsPerSqueeze, 150.0, "the default budget is 300 packets"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::AsMeasured(
             [0.0, 5.0, 50.0],
-            "a larger budget saves only the restart of the softirq",
+            "a larger budget only saves restarting the softirq",
         ),
         then_limited_by: Some("the CPU that receives"),
         sentence: "NAPI on CPU {cpu} stopped polling with packets left {squeezed} times per \
@@ -166,23 +170,22 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::OneReceiveCpu,
         scope: Scope::Cpus,
         conditions: &[
-            at_least(M::ReceivedHere, 0.85, "all but a tenth and the error of accounts"),
+            at_least(M::ReceivedHere, 0.85, "nine tenths, less the error of kernel accounting"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "a third of a CPU to receive on"),
             at_most(M::Demand, 0.9, "a thread at 100 % is itself the limit"),
-            at_most(M::CpuFunctions(Group::Firewall), 0.1, "more is the rules' time"),
+            at_most(M::CpuFunctions(Group::Firewall), 0.1, "above that, it is firewall_rules"),
         ],
         symptoms: 4,
         explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
-                   of \
-                   its time on it, while another CPU is idle for {idle_elsewhere}.",
-        fix: "Spread the flows: ethtool -L and -X with more queues, or rps_cpus of each queue; one \
-              flow stays on one CPU",
-        workaround: Some("move the program off CPU {cpu}, which leaves it to receiving"),
+                   of its time on it, while another CPU is {idle_elsewhere} idle.",
+        fix: "Spread the flows: ethtool -L and -X with more queues, or rps_cpus of each queue; a \
+              single flow stays on one CPU",
+        workaround: Some("move the program off CPU {cpu}, leaving that CPU free to receive"),
         wrong_if: "with more queues and flows, the rate rises by less than 10 %",
-        measure: "columns 1 of /proc/net/softnet_stat",
+        measure: "column 1 of /proc/net/softnet_stat, per CPU",
     },
 ];

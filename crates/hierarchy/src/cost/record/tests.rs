@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Costs of synthetic curves whose levels are exact.
+//! Costs from synthetic curves whose levels are exact.
 
 use super::*;
 use linerate_record::memory::{CurvePoint, Order, PageKind, TlbState};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TLBs whose entries are partly taken by other users.
+//! TLBs with some of their entries taken by other users.
 
 use super::*;
 
@@ -25,7 +25,8 @@ fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample>
     samples
 }
 
-/// Whether 96 is within the intervals, and whether entries are reported, in 10 experiments.
+/// The number of experiments, out of 10, in which 96 is within the interval, and in which entries
+/// are reported.
 fn experiments(passes: usize, left: fn(&mut Rng) -> u64) -> (usize, usize) {
     let (mut holds, mut given) = (0, 0);
     for seed in 0..10 {
@@ -52,7 +53,7 @@ fn entries_that_others_take_are_not_a_smaller_buffer() {
     }
 }
 
-/// They are idle in one of eight passes, and take up to half of the entries in the others.
+/// Other users are idle in one pass in eight, and take up to half of the entries in the others.
 #[test]
 fn entries_are_exact_where_others_rest_at_times() {
     let rest = |random: &mut Rng| {
@@ -62,7 +63,7 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// They are never idle and always hold some entries: indistinguishable from a smaller TLB.
+/// Other users are never idle and always hold some entries: indistinguishable from a smaller TLB.
 #[test]
 fn permanently_taken_entries_are_not_reported() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);

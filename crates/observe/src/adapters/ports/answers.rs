@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses replies of programs, which may be malformed.
+//! Parses program replies, which may be malformed.
 
 use super::description::Description;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Counters {
     }
 }
 
-/// Contents of a reply: its value below the request without its parameter.
+/// Contents of a reply: the value under the request name without its parameter.
 fn value(answer: &str, question: &str) -> Option<Value> {
     let key = question.split(',').next()?;
     serde_json::from_str::<Value>(answer).ok()?.get_mut(key).map(Value::take)
@@ -60,14 +60,14 @@ pub(super) fn parse_list(answer: &str, question: &str) -> Option<Vec<u64>> {
     value(answer, question)?.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-/// A text field in the reply to `question`, or in a reply that is the object itself.
+/// A text field in the reply to `question`, or in a reply that is itself the object.
 pub(super) fn parse_field(answer: &str, question: Option<&str>, field: &str) -> Option<String> {
     let object = match question {
         Some(question) => value(answer, question)?,
         None => serde_json::from_str(answer).ok()?,
     };
     let text = object.get(field)?.as_str()?;
-    // A name is short; what is longer is something else.
+    // Names are short; anything longer is not a name.
     let is_name = text.len() <= 200 && !text.chars().any(char::is_control);
     is_name.then(|| text.to_owned())
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Description of a kind of program, from a file in `adapters`: how its counters are queried.
+//! Description of a program type, from a file in `adapters`: how its counters are queried.
 
 use linerate_machine::Root;
 use serde::Deserialize;
 
-/// Protocol of a kind of program; the files document each field.
+/// Protocol of a program type; the files document each field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
@@ -31,14 +31,14 @@ pub(super) struct Description {
 struct Known {
     /// Kernel driver of a NIC that DPDK shares with the kernel.
     driver: Option<String>,
-    /// Prefix of the names of virtual ports.
+    /// Name prefix of virtual ports.
     name: Option<String>,
     /// Source that documents it.
     #[serde(rename = "source")]
     _source: String,
 }
 
-/// The adapter of DPDK.
+/// The adapter for DPDK.
 pub(super) fn dpdk() -> Description {
     toml::from_str(include_str!("../../../adapters/dpdk.toml")).expect("the file is tested")
 }
@@ -46,7 +46,7 @@ pub(super) fn dpdk() -> Description {
 impl Description {
     /// Whether the driver of the named port counts packets dropped for lack of room.
     pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
-        // A name comes from the program; only one without separators is a place on a bus.
+        // The name comes from the program; only one without path separators can be a bus address.
         let is_place = !name.contains('/') && !name.starts_with('.');
         let link = std::fs::read_link(root.path(&format!("sys/bus/pci/devices/{name}/driver")));
         let driver = link.ok().filter(|_| is_place);

@@ -38,7 +38,7 @@ pub(super) fn ask(
     question: &str,
 ) -> Result<String, String> {
     let io = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => format!("no answer within {DEADLINE:?}"),
+        std::io::ErrorKind::WouldBlock => format!("no reply within {DEADLINE:?}"),
         _ => error.to_string(),
     };
     match (place, transport) {
@@ -59,13 +59,13 @@ pub(super) fn ask(
                 _ => Err(text
                     .lines()
                     .next()
-                    .unwrap_or("the answer is empty")
+                    .unwrap_or("the reply is empty")
                     .chars()
                     .take(80)
                     .collect()),
             }
         }
-        (Place::Unix(_), Transport::Http { .. }) => Err("the answer is not HTTP".to_owned()),
+        (Place::Unix(_), Transport::Http { .. }) => Err("the reply is not HTTP".to_owned()),
     }
 }
 
@@ -77,18 +77,18 @@ fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<St
     loop {
         let got = stream.read(&mut part)?;
         bytes.extend_from_slice(&part[..got]);
-        // Only the last part can hold the end.
+        // Only the last part can contain the end.
         let tail = bytes.len().saturating_sub(got + end.map_or(0, str::len));
         let has_end = end.is_some_and(|end| contains(&bytes[tail..], end.as_bytes()));
         if got == 0 || has_end {
             let text = String::from_utf8(bytes);
-            return Ok(text.map_err(|_| "the answer is not text".to_owned()));
+            return Ok(text.map_err(|_| "the reply is not text".to_owned()));
         }
         if bytes.len() > ANSWER_MAX {
-            return Ok(Err(format!("the answer is longer than {ANSWER_MAX} bytes")));
+            return Ok(Err(format!("the reply is longer than {ANSWER_MAX} bytes")));
         }
         if monotonic_ns() > until_ns {
-            return Ok(Err(format!("the answer is incomplete after {DEADLINE:?}")));
+            return Ok(Err(format!("the reply is incomplete after {DEADLINE:?}")));
         }
     }
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Description of a kind of program that replies with text, from a file in `adapters`.
+//! Description of a program type that replies with text, from a file in `adapters`.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Protocol of a kind of program; the files document each field.
+/// Protocol of a program type; the files document each field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
     pub(super) adapter: String,
     pub(super) unit: String,
     pub(super) counter: String,
-    /// Names of its processes.
+    /// Names of the program's processes.
     pub(super) programs: Vec<String>,
     pub(super) transport: Transport,
     pub(super) question: String,
     pub(super) format: Format,
-    /// Whether the program counts each query itself.
+    /// Whether the program's own counts include each query.
     #[serde(default)]
     pub(super) counts_questions: bool,
     pub(super) received: Option<Field>,
@@ -34,8 +34,8 @@ pub(super) enum Transport {
     /// program closes the connection.
     #[serde(rename = "unix")]
     Unix { path: String, end: Option<String> },
-    /// HTTP on one of its listening sockets. The path of the page is that of the location in its
-    /// configuration with this directive.
+    /// HTTP on one of the program's listening sockets. The page path is that of the location with
+    /// this directive in its configuration.
     #[serde(rename = "http")]
     Http { configuration: String, directive: String },
 }
@@ -44,10 +44,10 @@ pub(super) enum Transport {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Format {
-    /// Text, in which a field is the number after its words.
+    /// Text in which a field is the number after the field's words.
     #[serde(rename = "text")]
     Text,
-    /// The same, within the member `result` of a JSON object.
+    /// Text as above, in the `result` member of a JSON object.
     #[serde(rename = "json_result")]
     JsonResult,
     /// Comma-separated table: a field is a column of the rows that have `is` in the column
@@ -62,7 +62,7 @@ pub(super) enum Format {
 pub(super) struct Field {
     /// Words before the number, or the name of the column.
     pub(super) after: String,
-    /// Index of the number after these words, from 1.
+    /// Index of the number after these words, counted from 1.
     #[serde(default = "first")]
     pub(super) number: usize,
     /// Source that documents this counter.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses numbers in replies of programs, which may be malformed.
+//! Parses numbers in program replies, which may be malformed.
 
 use super::description::{Description, Field, Format};
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn number_after(text: &str, field: &Field) -> Option<u64> {
     sum(numbers)
 }
 
-/// Rows of a table whose `column` equals `is`, by the column names of its first line.
+/// Rows of a table whose `column` equals `is`, keyed by the column names in the first line.
 fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     let mut lines = text.lines();
     let head = cells(lines.next().unwrap_or_default().trim_start_matches(['#', ' ']));
@@ -90,7 +90,7 @@ fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
     lines.map(row).filter(|row| row.get(column).is_some_and(|cell| cell == is)).collect()
 }
 
-/// Cells of a line, possibly quoted.
+/// Splits a line into its cells, which may be quoted.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;

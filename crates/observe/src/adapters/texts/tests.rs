@@ -8,16 +8,17 @@ fn adapter(counter: &str) -> Description {
     found.expect("an adapter")
 }
 
-/// In the format of HAProxy 2.6, columns left out; the counts are examples.
+/// HAProxy 2.6 format with columns left out; the counts are examples.
 const HAPROXY: &str = "# pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,dreq,dresp,ereq,\
     last_chk,dcon,req_tot,\nstats,FRONTEND,,,1,1,4096,3,720,0,0,0,0,,0,,\nweb,FRONTEND,,,4,9,4096,\
     120,48000,90000,2,0,1,\"a, \"\"b\"\"\",0,480,\nweb,s1,0,0,0,4,,118,1,1,,0,,,,118,\n\n";
 
-/// In the format of nginx 1.22; the counts are examples.
+/// nginx 1.22 format; the counts are examples.
 const NGINX: &str = "HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\nActive connections: 2 \n\
     server accepts handled requests\n 7 6 31 \nReading: 0 Writing: 1 Waiting: 1 \n";
 
-/// Open vSwitch 3.1.0 without DPDK, and made up for two PMD threads; with the kernel's datapath.
+/// Open vSwitch 3.1.0 without DPDK; synthetic output for two PMD threads; and with the kernel
+/// datapath.
 const MAIN: &str = "{\"id\":0,\"result\":\"main thread:\\n  packets received: 12\\n  packet \
     recirculations: 0\\n  avg. datapath passes per packet: 0.00\\n  phwol hits: 0\\n  miss with \
     failed upcall: 0\\n  avg. packets per output batch: 0.00\\n\",\"error\":null}";
@@ -33,7 +34,7 @@ const VPP: &str = "              Name   Idx State  MTU (L3/IP4/IP6/MPLS)  Counte
                                                           drops                          7\n\
     local0               0  down      0/0/0/0             drops                          1\n";
 
-/// wireguard-go 0.0.20220316, keys shortened.
+/// wireguard-go 0.0.20220316, with shortened keys.
 const WIREGUARD: &str = "private_key=e84b\nlisten_port=59290\npublic_key=b859\n\
     preshared_key=0000\nprotocol_version=1\nlast_handshake_time_sec=0\n\
     last_handshake_time_nsec=0\ntx_bytes=1212\nrx_bytes=2224\n\

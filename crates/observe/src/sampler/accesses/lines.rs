@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cache lines of sampled accesses: how many there are, and which of them are shared between
+//! Cache lines in sampled accesses: how many there are, and which of them are shared between
 //! threads. Pure functions.
 
 use super::{Access, LINE_BYTES, Memory};
@@ -14,7 +14,8 @@ fn line(access: &Access) -> Line {
     (access.memory, access.at / LINE_BYTES)
 }
 
-const METHOD: &str = "pages accessed once and twice by sampled instructions (Chao 1984)";
+const METHOD: &str = "estimated from pages that sampled instructions accessed once and twice (Chao \
+                      1984)";
 /// Page size in bytes. With more lines than samples, hardly any line is seen twice, but pages are.
 const PAGE_BYTES: u64 = 4096;
 /// Minimum number of accesses to estimate the number of lines.
@@ -55,12 +56,12 @@ fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     met
 }
 
-/// Lower bound of the number of pages, from the numbers of pages seen at all, once and twice; it
+/// Lower bound on the number of pages, from the number of pages seen at all, once and twice; it
 /// holds for any distribution (Chao, Scand. J. Statist. 11, 1984). The number seen twice has the
 /// largest relative variance.
 fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     let unmet = |twice: f64| once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
-    // The relative variance is that of both counts, once squared: 1/twice + 4/once.
+    // The relative variance combines those of both counts, with `once` squared: 1/twice + 4/once.
     let variance = 1.0 / (twice + 1.0) + 4.0 / (once + 1.0);
     let spread = NORMAL_QUANTILE * (twice + 1.0) * variance.sqrt();
     Estimate {
@@ -95,7 +96,7 @@ pub(in super::super) struct Sampled<'a> {
     pub accesses: &'a [Access],
 }
 
-/// Lines used by several threads and written by at least one, those with the most samples of two
+/// Lines used by several threads and written by at least one, those with the most samples from two
 /// threads first. `name` returns the function at a spot.
 pub(in super::super) fn shared_lines(
     threads: &[Sampled<'_>],
@@ -129,7 +130,7 @@ pub(in super::super) fn shared_lines(
 
 fn add(used: &mut Use, access: &Access) {
     let first = access.at % LINE_BYTES;
-    // Of an access over the end of the line, the part in it.
+    // For an access that crosses the end of the line, only the part within it.
     let bytes = u64::from(access.bytes).min(LINE_BYTES - first);
     let mask = (u64::MAX >> (64 - bytes)) << first;
     used.samples += 1;
@@ -145,7 +146,7 @@ fn shared_line(
     samples: &BTreeMap<u32, u64>,
     name: &impl Fn(u32) -> String,
 ) -> SharedLine {
-    // What one writes and another one uses.
+    // Bytes that one thread writes and another one uses.
     let overlaps = users.iter().any(|(tid, one)| {
         let others = users.iter().filter(|(other, _)| *other != tid);
         others.fold(0, |bytes, (_, other)| bytes | other.bytes) & one.written != 0
@@ -228,7 +229,7 @@ mod tests {
                 let bytes = used.working_set_bytes;
                 bytes.low.unwrap() <= truth && truth <= 1.02 * bytes.high.unwrap()
             };
-            // Of intervals of 95 %.
+            // These are 95 % intervals.
             let held = (0..100).filter(holds).count();
             assert!(held >= 88, "{pages}: {held}");
         }

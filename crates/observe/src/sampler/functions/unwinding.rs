@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bounds of functions from `.eh_frame_hdr`, the sorted index by which stacks are unwound
-//! (Linux Standard Base, "DWARF Extensions"). Stripping leaves it in place.
+//! Function bounds from `.eh_frame_hdr`, the sorted index used to unwind stacks (Linux Standard
+//! Base, "DWARF Extensions"). Stripping leaves it in place.
 //!
 //! ```text
 //! u8 version = 1, u8 encodings of: address of .eh_frame, number of entries, table
@@ -8,7 +8,8 @@
 //! table: (first address of a function, address of its entry in .eh_frame), by first address
 //! ```
 //!
-//! Linkers write the table as pairs of 32-bit distances from the index itself; others are not read.
+//! Linkers write the table as pairs of 32-bit distances from the index itself; other encodings are
+//! not read.
 
 /// The index of an ELF file.
 #[derive(Debug)]
@@ -27,8 +28,7 @@ const PAIRS_OF_DISTANCES: u8 = 0x3b;
 /// DW_EH_PE_omit.
 const OMITTED: u8 = 0xff;
 const PAIR_BYTES: usize = 8;
-/// Size of the start of an entry in .eh_frame: length, offset of the CIE, offset of the function,
-/// its length.
+/// Size of the start of an .eh_frame entry: length, CIE offset, function offset, function length.
 pub(super) const ENTRY_BYTES: u64 = 16;
 
 impl Unwinding {
@@ -62,7 +62,8 @@ impl Unwinding {
         }
         let (start, entry_at) = self.pair(low.checked_sub(1)?)?;
         let end = read(entry_at).and_then(|entry| end(&entry, entry_at, start));
-        // An entry of another form has no end that can be read here: the next function is one.
+        // The end cannot be read from an entry in another format: the function ends at the next
+        // one.
         let end = end.or_else(|| self.pair(low).map(|next| next.0));
         (address < end?).then_some(start)
     }
@@ -79,7 +80,7 @@ impl Unwinding {
     }
 }
 
-/// End of the function of an entry with 32-bit relative addresses; `None` if the entry does not
+/// End of the function in an entry with 32-bit relative addresses; `None` if the entry does not
 /// match the start.
 fn end(entry: &[u8], entry_at: u64, start: u64) -> Option<u64> {
     let distance = i64::from(word(entry, 8)? as i32);
@@ -97,7 +98,7 @@ fn encoded_bytes(encoding: u8) -> Option<usize> {
     }
 }
 
-/// Reads a word in host byte order, which is that of the programs it runs.
+/// Reads a word in host byte order, which is also that of the programs that run on the host.
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fits shares of samples over the load, and cross-selects functions between two halves of the
+//! Fits sample shares against the load, and cross-selects functions between two halves of the
 //! slices.
 
 use super::places::Group;
 use super::{Load, Slice};
 
-/// Share of samples as a linear function of the load, fitted by least squares weighted with
-/// samples. Errors are those of counting.
+/// Share of samples as a linear function of the load, fitted by least squares weighted by samples.
+/// Errors are counting errors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Line {
     /// Share at no load.
@@ -34,7 +34,7 @@ impl Line {
         let squares = sum(&|slice| loads[slice].weight * (loads[slice].rate - mean).powi(2));
         let share = sum(&|slice| counts[slice]) / weight;
         let slope = sum(&|slice| counts[slice] * (loads[slice].rate - mean)) / squares;
-        // At least that of one sample: a share of all or nothing is not known exactly.
+        // At least the variance of one sample: even a share of 0 or 1 is not known exactly.
         let variance = (share * (1.0 - share)).max(1.0 / weight);
         Self {
             intercept: share - slope * mean,
@@ -51,8 +51,8 @@ impl Line {
         self.intercept + self.slope * rate
     }
 
-    /// A lower bound of `-slope / intercept`, by one standard error: with `r` the ratio, the
-    /// error of slope and intercept together is that of `slope (1 - r mean) + r share`.
+    /// A lower bound on `-slope / intercept`, one standard error below it: with `r` as the ratio,
+    /// the combined error of slope and intercept is that of `slope (1 - r mean) + r share`.
     fn least_ratio(&self) -> f64 {
         if self.intercept <= 0.0 {
             return f64::NEG_INFINITY;
@@ -92,7 +92,7 @@ pub(super) struct Folds<'a> {
 const MIN_DUE: f64 = 100.0;
 /// Share of the expected anchor samples below which the thread did not poll.
 const NO_POLLING: f64 = 0.03;
-/// Number of neighbouring slices kept in one half: correlated noise must not reach the other.
+/// Number of neighbouring slices kept in one half: correlated noise must not reach the other half.
 const NEIGHBOURS: usize = 2;
 
 fn half_of(slice: usize) -> usize {
@@ -138,8 +138,8 @@ impl<'a> Folds<'a> {
         })
     }
 
-    /// Restricts fitting to the lower half of the loads: if the dependence bends above, only they
-    /// predict the share without packets.
+    /// Restricts fitting to the lower half of the loads: if the dependence bends above it, only
+    /// these loads predict the share without packets.
     pub(super) fn below_the_median(mut self) -> Self {
         let mut rates: Vec<f64> = self.loads.iter().map(|load| load.rate).collect();
         rates.sort_by(f64::total_cmp);
@@ -250,7 +250,7 @@ impl<'a> Folds<'a> {
     }
 
     /// Least-squares fit of the residuals by the component of a parabola orthogonal to all lines:
-    /// `q = z^2 - m2 - z m3/m2`, where `z` is the centred load and `m` its moments.
+    /// `q = z^2 - m2 - z m3/m2`, where `z` is the centred load and the `m` are its moments.
     pub(super) fn bend(&self, chosen: &[usize]) -> Bend {
         let chosen = &self.within(chosen)[..];
         let residuals = self.residuals(chosen);
@@ -281,7 +281,7 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// Share of the poll loop in the kernel.
+    /// Share of the poll loop that is in the kernel.
     pub(super) fn kernel_share(&self, chosen: &[usize]) -> f64 {
         let at_no_load = |counts: &[f64]| {
             let [a, b] = self.lines(counts, chosen);
@@ -291,9 +291,9 @@ impl<'a> Folds<'a> {
     }
 }
 
-/// Selects the groups that fall over the slices `over`, and the anchors among them: in the order of
-/// the lower bounds of their ratios, as many as maximize the lower bound of their pooled ratio. A
-/// group that work also enters lowers the ratio; one that it does not enter reduces the error.
+/// Selects the groups that fall over the slices `over`, and the anchors among them: in order of the
+/// lower bounds of their ratios, as many as maximize the lower bound of their pooled ratio. A group
+/// that work also enters lowers the ratio; one that it does not enter reduces the error.
 fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut falling: Vec<(usize, f64)> = groups
         .iter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides which places are fitted individually and which are pooled: by number of samples, not by
-//! slope, so that the choice is unbiased.
+//! Decides which places are fitted individually and which are pooled: by the number of samples, not
+//! the slope, so that the choice is unbiased.
 
 use super::{Place, Slice};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub counts: Vec<f64>,
 }
 
-/// Unit of counting: a place, the rest of a function, or the rest of all.
+/// Unit of counting: a place, the rest of a function, or all the rest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Place(u32),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic threads of known cost, sampled at random: right where something is said, and silent
-//! where nothing can be said.
+//! Synthetic threads with known cost, sampled at random: answers must be right, and there must be
+//! none where no answer is possible.
 
 use super::*;
 use linerate_record::random::Random;
@@ -16,13 +16,13 @@ struct Program {
     poll: Vec<f64>,
     /// Share of each function in the work.
     work: Vec<f64>,
-    /// CPU time of a packet, ns, at no load.
+    /// CPU time per packet at no load, ns.
     cost_ns: f64,
     /// Saving per packet at full load, as a share.
     saved: f64,
-    /// Time that the last function takes, whatever the load, as a share.
+    /// Share of time that the last function takes, whatever the load.
     other_job: f64,
-    /// The largest busy share of a slice, and the smallest.
+    /// The largest and the smallest busy share of a slice.
     busy: (f64, f64),
     /// Minimum share of the time it has a CPU.
     least_run: f64,
@@ -49,7 +49,7 @@ impl Default for Program {
     }
 }
 
-/// The truth of a window: CPU time of a packet, ns, and busy share.
+/// The true values for a window: CPU time per packet, ns, and busy share.
 struct Truth {
     cost_ns: f64,
     busy: f64,
@@ -124,7 +124,7 @@ impl Program {
         }
     }
 
-    /// Answers of many windows, each with its truth.
+    /// Answers for many windows, each with its true values.
     fn answers(&self) -> Vec<(Result<Separated, CannotTell>, Truth)> {
         let answer = |trial: u64| {
             let (slices, truth) = self.watch(&mut Random::new(trial));
@@ -134,8 +134,8 @@ impl Program {
     }
 }
 
-/// Holds the answers of `program` against the truth: at least `answered` of the windows must have
-/// one, and of these, 95 % an interval that holds the truth, minus sampling error.
+/// Compares the answers for `program` with the truth: at least `answered` of the windows must have
+/// an answer, and 95 % of these, less the sampling error, an interval that contains the truth.
 fn assert_right(name: &str, program: &Program, answered: f64) {
     let answers = program.answers();
     let given: Vec<(&Separated, &Truth)> =
@@ -198,7 +198,7 @@ fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
     assert!(wrong <= TRIALS / 20, "{name}: {wrong} wrong, {silent} silent");
 }
 
-/// Nothing that is far off is said with confidence.
+/// No answer that is far off is given with confidence.
 fn assert_not_confidently_wrong(name: &str, program: &Program) {
     let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
         answer.as_ref().is_ok_and(|found| {
@@ -206,7 +206,7 @@ fn assert_not_confidently_wrong(name: &str, program: &Program) {
         })
     };
     let wrong = program.answers().iter().filter(|answer| is_wrong(answer)).count() as u64;
-    // Of correct 95 % intervals, 1 in 20 is wrong, and rarely more than this.
+    // With correct 95 % intervals, 1 in 20 is wrong, and rarely more.
     assert!(wrong <= TRIALS - least_hits(TRIALS, CONFIDENCE, 0.001), "{name}: {wrong} wrong");
 }
 
@@ -222,7 +222,7 @@ fn cost_and_busy_share_are_covered_for_several_costs() {
 fn they_are_covered_for_several_mixes_of_functions() {
     let one_each = Program { poll: vec![1.0, 0.0], work: vec![0.0, 1.0], ..Program::default() };
     assert_right("one function each", &one_each, 0.95);
-    // Work enters a function of the loop: the receive function copies.
+    // The work enters a function of the loop: the receive function copies.
     let shared = Program {
         poll: vec![0.5, 0.5, 0.0, 0.0],
         work: vec![0.0, 0.1, 0.6, 0.3],
@@ -289,8 +289,8 @@ fn a_constant_load_cannot_be_taken_apart() {
     }
 }
 
-/// A thread that is always busy with packets of two kinds: fewer packets per second where more of
-/// them are of the expensive kind, whose functions look like a poll loop.
+/// A thread that is always busy with two kinds of packets: the more of them are expensive, the
+/// fewer packets per second, and the functions of the expensive kind look like a poll loop.
 #[test]
 fn a_saturated_thread_with_two_kinds_of_packets_does_not_poll() {
     for expensive in [3.0, 8.0] {
@@ -318,7 +318,7 @@ fn a_saturated_thread_with_two_kinds_of_packets_does_not_poll() {
 
 #[test]
 fn a_thread_without_a_poll_loop_is_not_given_one() {
-    // One function, whatever the load; and functions whose shares do not mind it.
+    // One function, whatever the load; and functions whose shares do not depend on the load.
     for share in [1.0, 0.5] {
         let program = Program {
             poll: vec![share, 1.0 - share],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of the ledger, layer by layer.
+//! Ledger rows, layer by layer.
 
 use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
 use crate::why::{InterfaceCounts, Observation, ProgramCounts, SocketCounts, SocketKind};
 
-/// A loss, if the counter is not 0.
+/// Returns a loss if the counter is not 0.
 fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
     let loss = || Loss { packets, reason: reason.to_owned(), counter: counter.to_owned(), whose };
     (packets > 0).then(loss)
@@ -32,18 +32,23 @@ pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
         loss(interface.rx_missed, "NIC receive ring full", "rx_missed_errors", Whose::Shared),
         loss(interface.rx_dropped, "dropped on receive", "rx_dropped", Whose::Shared),
         loss(interface.rx_errors, "receive errors", "rx_errors", Whose::Shared),
-        loss(interface.rx_no_handler, "no protocol handler", "rx_nohandler", Whose::Nobody),
+        loss(
+            interface.rx_no_handler,
+            "not designated to receive (backup link)",
+            "rx_nohandler",
+            Whose::Nobody,
+        ),
     ];
     let losses = losses.into_iter().flatten().collect();
     let packets = Some(interface.rx_packets);
     row(Layer::InterfaceRx, &interface.name, packets, "rx_packets", losses)
 }
 
-/// Words that mark a driver counter as one of lost packets.
+/// Substrings that identify a driver counter as counting lost packets.
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
-/// Driver counters of losses. The interface counts most of them as well, so they explain and are
-/// not added: `Nobody`.
+/// Returns the driver's loss counters. The interface counts most of these losses as well, so they
+/// explain but are not added: `Nobody`.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
@@ -68,16 +73,16 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 
-/// Protocol counters of packets that ended there.
+/// Protocol counters of packets that ended at this layer.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::Nobody),
-    ("Ip.InAddrErrors", "not for this machine", Whose::Nobody),
+    ("Ip.InAddrErrors", "not addressed to this machine", Whose::Nobody),
     ("Ip.OutNoRoutes", "no route", Whose::Nobody),
-    ("Udp.NoPorts", "no socket at the port", Whose::Nobody),
+    ("Udp.NoPorts", "no socket on the port", Whose::Nobody),
     ("Udp.InCsumErrors", "bad checksum", Whose::Shared),
     ("Udp.MemErrors", "UDP memory limit", Whose::Shared),
-    (LISTEN_DROPS, "listen queue full", Whose::Shared),
+    (LISTEN_DROPS, "connection attempts dropped", Whose::Shared),
     ("TcpExt.TCPBacklogDrop", "socket backlog full", Whose::Shared),
 ];
 
@@ -85,7 +90,7 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let count = |name: &str| observation.protocols.get(name).copied();
     let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
     let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
-    // The program's own listening sockets count what they drop.
+    // The program's own listening sockets count their own drops.
     let is_listening =
         |socket: &SocketCounts| socket.kind == SocketKind::TcpListen && socket.drops.is_some();
     let listens = observation.sockets.iter().any(is_listening);
@@ -102,8 +107,8 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }
 
-/// Reasons of dropped packets by tracepoint. Counters of other layers have most of them too, so
-/// they explain and are not added: `Nobody`.
+/// Returns drop reasons from the tracepoint. Counters at other layers include most of these
+/// packets, so they explain but are not added: `Nobody`.
 fn drop_reasons(observation: &Observation) -> Vec<Loss> {
     let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
     drops
@@ -115,13 +120,14 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
         .collect()
 }
 
-/// Sockets of the program with losses, and those that do not report them.
+/// Returns the program's sockets with losses, and those that do not report losses.
 pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
     let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
     counts.map(of_socket).collect()
 }
 
-/// Whether a socket lost packets, or is a packet socket whose losses only its owner can read.
+/// Returns whether a socket lost packets, or is a packet socket whose losses only its owner can
+/// read.
 fn is_counted(socket: &SocketCounts) -> bool {
     match socket.kind {
         SocketKind::Packet | SocketKind::Xdp => socket.drops != Some(0),
@@ -133,18 +139,18 @@ fn of_socket(socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", word(socket.kind), socket.local);
     let drops = socket.drops.unwrap_or(0);
     let reason = match socket.kind {
-        SocketKind::TcpListen => "connections: accept queue full",
+        SocketKind::TcpListen => "connection attempts dropped",
         _ => "receive buffer full",
     };
     let losses = loss(drops, reason, "sock_diag drops", Whose::Program);
     let counter = match socket.drops {
         Some(_) => "sockets do not count delivered packets",
-        None => "readable only by its owner",
+        None => "drops: readable only by the socket's owner",
     };
     row(Layer::Socket, &of, None, counter, losses.into_iter().collect())
 }
 
-/// The word for a kind of socket.
+/// Returns the display name for a kind of socket.
 pub(super) fn word(kind: SocketKind) -> &'static str {
     match kind {
         SocketKind::Tcp => "tcp",
@@ -166,7 +172,7 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     let unit = &program.unit;
     let counter = match program.received {
         Some(_) => format!("{} {unit} received", program.adapter),
-        None => format!("{}: {unit} received are not counted", program.adapter),
+        None => format!("{}: received {unit} are not counted", program.adapter),
     };
     let missed = program.missed.and_then(|missed| {
         loss(
@@ -182,7 +188,8 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     Some(LedgerRow { unaccounted, ..row })
 }
 
-/// Packets of the tapped interface that did not reach the program and are in no counter.
+/// Returns the packets of the tapped interface that did not reach the program and are in no
+/// counter.
 fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Option<u64> {
     let interface = tapped(observation).filter(|of| is_same_unit(observation, of))?;
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
@@ -206,7 +213,7 @@ pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
         let row_of = |qdisc: &crate::why::QdiscCounts| {
             let of = format!("{} {} {}", interface.name, qdisc.kind, qdisc.handle);
             let drops = loss(qdisc.drops, "dropped by the qdisc", "qdisc drops", Whose::Shared);
-            let counter = "qdisc packets: one may stand for several (GSO)";
+            let counter = "qdisc packets: one may hold several segments (GSO)";
             let losses = drops.into_iter().collect();
             row(Layer::Qdisc, of.trim_end(), Some(qdisc.packets), counter, losses)
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caches written, read from this machine, and changed to fit.
+//! Caches that are parsed, read from this machine, and changed to fit.
 
 use super::*;
 use linerate_machine::Error;
@@ -118,7 +118,7 @@ fn measured_sizes_replace_those_stated() {
     let measured = stated.resized(None, Some(6_500_000), "measured").unwrap();
     let SimulatedCaches { name, d1, ll, note, .. } = measured.caches();
     assert_eq!((name.as_str(), *d1), ("this machine, as measured", shape(48, 12, 64)));
-    // 4096 sets of 24 ways.
+    // 4096 sets with 24 ways.
     assert_eq!((ll.bytes, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
     assert!(note.contains("simulated as 6M/24/64") && note.ends_with("; measured"), "{note}");
     assert!(stated.resized(Some(100), None, "").is_err());
@@ -128,7 +128,7 @@ fn measured_sizes_replace_those_stated() {
     }
     let other = Geometry::named("g4").unwrap();
     assert!(!Geometry::is_of_this_machine(other.caches()));
-    // A machine of one level has no last one to be resized.
+    // A machine with one cache level has no last level to resize.
     let alone = Geometry::from_caches(THIS_MACHINE, &first).unwrap();
     let resized = alone.resized(Some(32 << 10), Some(1 << 20), "").unwrap();
     assert_eq!((resized.caches().d1.bytes, resized.caches().ll.bytes), (32 << 10, 32 << 10));
@@ -151,7 +151,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever is made to fit is accepted, and at most one set's share smaller than it was.
+    /// A cache that was made to fit is accepted, and is smaller than the original by less than one
+    /// line per set.
     #[test]
     fn what_fits_is_accepted(bytes in 1u64..MOST_BYTES, ways in 1u32..200, line in 0u32..9) {
         let line = 1 << line;

@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 /// The command that builds the plug-in.
 const REBUILD: &str = "in linerate's source tree: cargo xtask fetch lwip";
 
-/// Maximum number of directories between a program and the one that cargo marks as its own,
+/// Maximum number of directories from a program up to the one that cargo marks as its own,
 /// inclusive: `target/TRIPLE/release/deps`.
 const FOLDERS: usize = 4;
 
 /// Reasons why lwIP is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The object is in none of the searched folders.
+    /// The object is not in any of the searched folders.
     Missing {
         /// Its name.
         name: String,
@@ -34,11 +34,11 @@ pub enum LoadError {
         /// Description of the defect.
         reason: String,
     },
-    /// The object is of another version of the program.
+    /// The object is from another version of the program.
     OtherVersion {
         /// The object.
         path: PathBuf,
-        /// The version of its table.
+        /// Version of the object's table.
         found: u32,
     },
 }
@@ -64,13 +64,13 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// The folders that may hold the objects: `lwip` next to the program and, if cargo built that,
-/// above it up to cargo's own folder.
+/// The folders that may contain the objects: `lwip` next to the program and, if cargo built the
+/// program, in the folders above it, up to cargo's own.
 pub fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// Limit of the search: above it, any user may have written files.
+/// Does not search above cargo's own folder, where any user might have written files.
 pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
     let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
@@ -83,7 +83,7 @@ pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;
     let seal = path.with_extension("seal");
     let sealed = fs::read_to_string(&seal)
-        .map_err(|error| damaged(format!("its seal {}: {error}", seal.display())))?;
+        .map_err(|error| damaged(format!("cannot read its seal {}: {error}", seal.display())))?;
     let found = format!("{:016x}", fnv1a(&bytes));
     match sealed.trim() == found {
         true => Ok(bytes),

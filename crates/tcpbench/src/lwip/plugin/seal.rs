@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checksum that seals an object: `cargo xtask fetch lwip` writes it with this very file, and
-//! the loader compares it.
+//! The checksum that seals an object: `cargo xtask fetch lwip` computes it with this source file,
+//! and the loader verifies it with the same.
 
 /// 64-bit FNV-1a hash (Fowler, Noll and Vo).
 pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
@@ -12,7 +12,7 @@ pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::fnv1a;
 
-    /// From the list of test vectors that its authors publish.
+    /// From the test vectors published by the authors of FNV.
     #[test]
     fn sums_are_those_of_its_authors() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);

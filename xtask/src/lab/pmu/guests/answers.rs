@@ -5,10 +5,10 @@ use super::super::super::guest::{Answer, Guest};
 use super::super::{Page, judge, regions};
 use super::MODULE;
 
-/// Answer of a guest.
+/// Answers of a guest.
 pub(super) struct Answers {
     pub(super) answers: Vec<Answer>,
-    /// Instructions of an iteration of the program's loop.
+    /// Instructions per iteration of the program's loop.
     pub(super) turn: u64,
     pub(super) is_exact: bool,
 }
@@ -20,7 +20,7 @@ impl Answers {
         found.ok_or_else(|| format!("no answer to `{name}`"))
     }
 
-    /// Output of a command that must succeed.
+    /// Returns the output of a command that must succeed.
     pub(super) fn done(&self, name: &str) -> Result<&str, String> {
         match self.of(name)? {
             Answer { status: 0, output, .. } => Ok(output),
@@ -30,7 +30,7 @@ impl Answers {
         }
     }
 
-    /// The first round, as one would have seen it on a terminal.
+    /// Shows the first round, as it would look on a terminal.
     pub(super) fn show(&self, guest: &Guest, page: &mut Page) {
         let heading = format!("{}, by {MODULE}", guest.name);
         let asked = [
@@ -72,7 +72,7 @@ impl Answers {
         }
     }
 
-    /// Whether the programs ran, and have their counts, to the instruction, where there are any.
+    /// Checks whether the programs ran, and have exact counts where there are any.
     pub(super) fn counts(&self, name: &str) -> Result<(), String> {
         let console = self.done(name)?;
         let judged = match self.is_exact {
@@ -82,7 +82,7 @@ impl Answers {
         judged.map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// Counts of the programs, without the overhead of the reads.
+    /// Returns the counts of the programs, without the overhead of the reads.
     pub(super) fn programs(&self, name: &str) -> Result<String, String> {
         let lines = self.done(name)?.lines().filter(|line| !line.starts_with("program reads "));
         Ok(lines.collect::<Vec<_>>().join("\n"))
@@ -121,7 +121,7 @@ impl Answers {
         self.regions_of(name, processors, guest)
     }
 
-    /// Results of regions in a round.
+    /// Returns the results of regions in a round.
     fn regions_of(
         &self,
         name: impl Fn(&str) -> String,
@@ -163,7 +163,7 @@ impl Answers {
         judge(self.done(name)?).map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// Whether the counter of instructions wrapped since it was set.
+    /// Checks whether the instruction counter wrapped since it was set.
     pub(super) fn wrapped(&self, name: &str) -> Result<(), String> {
         let said = self.done(name)?;
         let count = said.split(' ').nth(1).and_then(|count| count.parse::<u64>().ok());
@@ -194,7 +194,7 @@ impl Answers {
         numbers.map_err(|_| format!("`{name}` is not numbers: {said}"))
     }
 
-    /// Whether all loads worked, and kept less than one thing each.
+    /// Checks whether all loads worked, and leaked less than one object each.
     pub(super) fn repeated(&self, loads: u32) -> Result<(), String> {
         match self.done("loads")? {
             "" => {}
