@@ -23,6 +23,7 @@ mod native;
 mod outcome;
 mod overhead;
 mod pmu;
+mod polling;
 mod ports;
 mod schema;
 mod splice;
@@ -80,6 +81,9 @@ usage: cargo xtask COMMAND
   overhead [--rounds N] [--seed S] [--linerate FILE]
                 measure what `linerate why`, perf and bpftrace cost a program that they watch, and
                 print a table of it
+  polling [--seconds N] [--linerate FILE]
+                compare `linerate profile` of polling threads with their own measurements and with
+                `perf record`, as root, and print a table
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
@@ -166,6 +170,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["overhead", rest @ ..] => {
             let choice = overhead::choose(rest)?;
             Box::new(move || overhead::run(&choice))
+        }
+        ["polling", rest @ ..] => {
+            let choice = polling::choose(rest)?;
+            Box::new(move || polling::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),

@@ -10,7 +10,9 @@ use crate::parse::{duration, pid};
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{ArgGroup, Args};
-use linerate_observe::profile::{ProfileRequest, ProfileTarget, SampleRate};
+use linerate_observe::profile::{
+    CallGraph, ProfileRequest, ProfileTarget, STACK_BYTES, SampleRate,
+};
 use linerate_record::{Body, Record};
 use linerate_report::{Options, Style};
 use linerate_trial::Watch;
@@ -23,7 +25,8 @@ const AFTER: &str = "\
 Samples cycles where there is a PMU; elsewhere, and with --period, samples CPU time (cpu-clock). Any
 user can sample their own processes in user mode; root also sees the kernel. All threads are
 sampled, including those that start later and those of child processes. Callers are found by frame
-pointers (-fno-omit-frame-pointer); function shares do not depend on them.
+pointers or, in programs without them, from a copy of the stack (--call-graph); shares of functions
+do not depend on either.
 
 How long to sample: a share of 50 % is accurate to ±3 points after 1,100 samples, to ±1 point after
 9,600; programs with phases need more. The report says how many this program needs. Examples:
@@ -74,6 +77,14 @@ pub(crate) struct ProfileArgs {
         value_parser = clap::value_parser!(u64).range(50_000..=10_000_000_000)
     )]
     period: Option<u64>,
+    /// How to find callers: fp (frame pointers), dwarf or dwarf,BYTES (.eh_frame and a stack copy),
+    /// auto (whichever the program needs) (default: auto)
+    ///
+    /// dwarf copies BYTES of the stack with each sample (default 8192, at most 64512); x86-64 only.
+    /// auto selects dwarf if the program keeps no frame pointers and is sampled at most 2500 times
+    /// per second.
+    #[arg(long, value_name = "MODE", value_parser = call_graph)]
+    call_graph: Option<CallGraph>,
     /// Report cost per packet, counting packets on this interface in the program's namespace
     #[arg(long = "iface", value_name = "IF")]
     interface: Option<String>,
@@ -106,9 +117,25 @@ impl ProfileArgs {
             target,
             window: Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S)),
             rate,
+            call_graph: self.call_graph.unwrap_or(CallGraph::Auto),
             interface: self.interface.clone(),
             class_of: linerate_explain::classes::class_of,
         }
+    }
+}
+
+/// `fp`, `dwarf`, `dwarf,4096` or `auto`.
+fn call_graph(text: &str) -> Result<CallGraph, String> {
+    let bytes = |text: &str| {
+        let bytes = text.parse().ok().filter(|bytes| (512..=64_512).contains(bytes));
+        bytes.ok_or_else(|| format!("'{text}' is not a number of bytes from 512 to 64512"))
+    };
+    match (text, text.split_once(',')) {
+        ("fp", _) => Ok(CallGraph::FramePointers),
+        ("auto", _) => Ok(CallGraph::Auto),
+        ("dwarf", _) => Ok(CallGraph::Dwarf(STACK_BYTES)),
+        (_, Some(("dwarf", size))) => bytes(size).map(CallGraph::Dwarf),
+        _ => Err("use fp, dwarf, dwarf,BYTES or auto".to_owned()),
     }
 }
 
@@ -167,6 +194,8 @@ mod tests {
             &["1"][..],
             &["1", "2", "-t", "2s", "-F", "99"],
             &["--name", "nginx", "--period", "1000000", "--iface", "eth0"],
+            &["1", "--call-graph", "dwarf,4096"],
+            &["1", "--call-graph", "fp"],
             &["-t", "1s", "--", "sh", "-c", "exit 1"],
         ] {
             assert!(is_accepted(good), "{good:?}");
@@ -183,6 +212,8 @@ mod tests {
             &["1", "-F", "1000000"],
             &["1", "-F", "99", "--period", "1000000"],
             &["1", "--period", "10"],
+            &["1", "--call-graph", "lbr"],
+            &["1", "--call-graph", "dwarf,1"],
         ] {
             assert!(!is_accepted(bad), "{bad:?}");
         }

@@ -14,6 +14,8 @@ const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv
 /// A pattern from the list.
 struct Rule {
     class: CostClass,
+    /// The part of the class, if any.
+    part: Option<&'static str>,
     file: File,
     patterns: Vec<Pattern>,
 }
@@ -35,10 +37,22 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| LIST.lines().filter_map(rul
 
 /// The kind of work that the function `name` in `file` does.
 pub fn class_of(name: &str, file: &str) -> CostClass {
+    class_and_part(name, file).0
+}
+
+/// The cost class of the function `name` of `file`, and the part of that class if the list divides
+/// it.
+pub fn class_and_part(name: &str, file: &str) -> (CostClass, Option<&'static str>) {
     let name = COMPILED.iter().fold(name, |name, end| name.split(end).next().unwrap_or(name));
     let holds = |rule: &&Rule| rule.file.holds(file) && rule.patterns.iter().any(|p| p.holds(name));
     let other = if file == KERNEL { CostClass::Kernel } else { CostClass::Program };
-    RULES.iter().find(holds).map_or(other, |rule| rule.class)
+    RULES.iter().find(holds).map_or((other, None), |rule| (rule.class, rule.part))
+}
+
+/// Whether the list assigns a whole file to this class, such as a crypto library.
+pub fn is_whole_file(file: &str, class: CostClass) -> bool {
+    let is_named = |rule: &Rule| matches!(rule.file, File::Named(_)) && rule.file.holds(file);
+    RULES.iter().any(|rule| rule.class == class && is_named(rule))
 }
 
 impl File {
@@ -55,16 +69,24 @@ impl Pattern {
     fn holds(&self, name: &str) -> bool {
         match self {
             Self::Whole(whole) => name == *whole,
-            Self::Begins(begin) => name.starts_with(begin),
+            Self::Begins(begin) => begins(name, begin),
             Self::Ends(end) => name.ends_with(end),
         }
     }
 }
 
+/// Whether a name begins with `pattern`; `?` matches any character.
+fn begins(name: &str, pattern: &str) -> bool {
+    let mut name = name.chars();
+    pattern.chars().all(|wanted| name.next().is_some_and(|c| wanted == '?' || wanted == c))
+}
+
 /// Parses a line of the list; `None` if it is empty or a comment.
 fn rule(line: &'static str) -> Option<Rule> {
     let mut words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
-    let class = words.next()?;
+    let kind = words.next()?;
+    let (class, part) =
+        kind.split_once('/').map_or((kind, None), |(kind, part)| (kind, Some(part)));
     let class = CostClass::ALL.into_iter().find(|one| one.name() == class)?;
     let file = match words.next()? {
         KERNEL => File::Kernel,
@@ -76,7 +98,7 @@ fn rule(line: &'static str) -> Option<Rule> {
         (Some(end), None) => Pattern::Ends(end),
         (None, None) => Pattern::Whole(word),
     };
-    Some(Rule { class, file, patterns: words.map(pattern).collect() })
+    Some(Rule { class, part, file, patterns: words.map(pattern).collect() })
 }
 
 #[cfg(test)]
@@ -148,6 +170,10 @@ mod tests {
             ("eth_af_packet_tx", "librte_net_af_packet.so.23", Driver),
             ("pthread_spin_lock", "libc.so.6", Lock),
             ("tokio::runtime::scheduler::multi_thread::worker::Context::run", "proxy", Scheduler),
+            ("operator new(unsigned long)", "libstdc++.so.6", Allocation),
+            ("operator delete(void*, unsigned long)", "libstdc++.so.6", Allocation),
+            ("operator==(Route const&, Route const&)", "router", Program),
+            ("std::mutex::lock()", "router", Lock),
             ("main", "loops", Program),
             ("dpdk-testpmd+0x7cd00", "dpdk-testpmd", Program),
             // A kernel function name means nothing in a program.

@@ -161,7 +161,8 @@ pub(crate) struct Attributes {
     branch_sample_type: u64,
     /// Mask of the user-mode registers that a sample carries.
     pub(crate) sample_registers: u64,
-    sample_stack_bytes: u32,
+    /// User-mode stack bytes per sample.
+    pub(crate) sample_stack_bytes: u32,
     clock: i32,
 }
 

@@ -39,10 +39,17 @@ pub struct Fields {
     pub has_registers: bool,
     /// Whether to include the call chain, which in user mode follows frame pointers.
     pub has_chain: bool,
+    /// Bytes of the user stack to copy, from the stack pointer on: a multiple of 8, or 0 for none.
+    pub stack_bytes: u32,
 }
 
-/// Fields of the samples from [`open_chains`].
-pub const CHAINS: Fields = Fields { is_raw: false, has_registers: false, has_chain: true };
+impl Fields {
+    /// Fields of the samples of [`open_chains`]: if the stack is copied, with the registers needed
+    /// to unwind it.
+    pub const fn chains(stack_bytes: u32) -> Self {
+        Self { is_raw: false, has_registers: stack_bytes > 0, has_chain: true, stack_bytes }
+    }
+}
 
 /// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +63,13 @@ pub enum Every {
 /// User-mode registers in a sample: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
 pub type Registers = [u64; 16];
 
-/// `PERF_REG_X86_*`: the first eight, and 16 to 23; the instruction pointer, flags and segment
-/// registers are in between.
-const GENERAL_REGISTERS: u64 = 0x00ff_00ff;
+/// `PERF_REG_X86_*`: the first eight, the instruction pointer, and 16 to 23; flags and segments are
+/// in between.
+const USER_REGISTER_NUMBERS: u64 = 0x00ff_01ff;
+/// Index of the instruction pointer among them.
+const IP_PLACE: usize = 8;
+/// `PERF_SAMPLE_REGS_ABI_NONE`.
+const ABI_NONE: u64 = 0;
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
@@ -69,6 +80,7 @@ const CHAIN: u64 = 1 << 5;
 const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
 const USER_REGISTERS: u64 = 1 << 12;
+const USER_STACK: u64 = 0x2000;
 /// Bit number of `exclude_idle` in `perf_event_attr`.
 const EXCLUDE_IDLE: u32 = 7;
 /// Bit number of `watermark` in `perf_event_attr`.
@@ -89,14 +101,7 @@ const COMM_EXEC: u32 = 24;
 pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
-    let Fields { is_raw, has_registers, has_chain } = sampling.fields;
-    attributes.sample_type = IP | TID | TIME | CPU;
-    attributes.sample_type |= if has_chain { CHAIN } else { 0 };
-    attributes.sample_type |= if is_raw { RAW } else { 0 };
-    if has_registers {
-        attributes.sample_type |= USER_REGISTERS;
-        attributes.sample_registers = GENERAL_REGISTERS;
-    }
+    choose_fields(&mut attributes, sampling.fields);
     // No reader sleeps on the ring, so request a wake-up only when it is full, which hardly ever
     // happens.
     attributes.flags |= bit_fields(&[(true, WATERMARK), (sampling.skips_idle, EXCLUDE_IDLE)]);
@@ -104,25 +109,40 @@ pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Ev
     perf::open_with(&attributes, target, None)
 }
 
-/// Opens an event for a thread while it runs on `cpu`, with call chains in its samples
-/// ([`CHAINS`]). With `request.inherit`, the threads and processes that the thread creates are
-/// sampled too. The ring also gets the mappings, names and starts of processes
-/// ([`Record::Process`]); the ring of another event on the same CPU may take both
-/// ([`Event::write_to`]).
+fn choose_fields(attributes: &mut perf::Attributes, fields: Fields) {
+    let Fields { is_raw, has_registers, has_chain, stack_bytes } = fields;
+    attributes.sample_type = IP | TID | TIME | CPU;
+    attributes.sample_type |= if has_chain { CHAIN } else { 0 };
+    attributes.sample_type |= if is_raw { RAW } else { 0 };
+    if has_registers {
+        attributes.sample_type |= USER_REGISTERS;
+        attributes.sample_registers = USER_REGISTER_NUMBERS;
+    }
+    if stack_bytes > 0 {
+        attributes.sample_type |= USER_STACK;
+        attributes.sample_stack_bytes = stack_bytes;
+    }
+}
+
+/// Opens an event of a thread while it runs on `cpu`, whose samples have call chains and copies of
+/// the stack ([`Fields::chains`]).
+/// With `request.inherit`, what the thread creates is sampled, too. The ring also gets what the
+/// processes map, name and start ([`Record::Process`]); that of another event of the same CPU may
+/// take both ([`Event::write_to`]).
 ///
 /// # Errors
 /// As [`perf::open`].
 pub fn open_chains(
     request: &Request,
     every: Every,
-    thread: u32,
-    cpu: u32,
+    stack_bytes: u32,
+    (thread, cpu): (u32, u32),
 ) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     let is_frequency = matches!(every, Every::PerSecond(_));
     let (Every::Events(number) | Every::PerSecond(number)) = every;
     attributes.sample_period = number;
-    attributes.sample_type = IP | TID | TIME | CHAIN | CPU;
+    choose_fields(&mut attributes, Fields::chains(stack_bytes));
     let always = [MMAP, COMM, TASK, WATERMARK, SAMPLE_ID_ALL, MMAP2, COMM_EXEC];
     attributes.flags |= bit_fields(&always.map(|bit| (true, bit)));
     attributes.flags |= bit_fields(&[(is_frequency, FREQUENCY)]);
@@ -205,6 +225,11 @@ pub struct Sample<'a> {
     /// User-mode registers, if requested and the thread is 64-bit. For a sample in the kernel, they
     /// are as they were at kernel entry.
     pub registers: Option<Registers>,
+    /// User-mode instruction pointer, if there are registers.
+    pub user_ip: u64,
+    /// The user stack from its stack pointer on, as far as it was copied; empty if not requested,
+    /// or if the thread has none.
+    pub stack: &'a [u8],
     /// The call chain as the kernel writes it; empty if not requested.
     chain: &'a [u8],
 }
@@ -262,8 +287,8 @@ fn record(kind: u32, misc: u16, body: &[u8], fields: Fields) -> Option<Record<'_
     }
 }
 
-/// Parses the fields in the order given in perf_event_open(2): address, process, thread, time, CPU,
-/// call chain, raw record, registers.
+/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, call chain,
+/// raw record, registers, stack.
 fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
     let (mut raw, mut chain): (&[u8], &[u8]) = (&[], &[]);
     let mut end = 32;
@@ -279,7 +304,13 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
         raw = body.get(from..from.checked_add(bytes)?)?;
         end = (from + bytes).next_multiple_of(8);
     }
-    let registers = if fields.has_registers { registers(body, end)? } else { None };
+    let mut of_user = None;
+    if fields.has_registers {
+        let (registers, bytes) = registers(body, end)?;
+        of_user = registers;
+        end += bytes;
+    }
+    let stack = if fields.stack_bytes > 0 { stack(body, end)? } else { &[] };
     Some(Sample {
         ip: word(body, 0)?,
         is_kernel: misc & MODE_MASK == MODE_KERNEL,
@@ -288,22 +319,40 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
         time_ns: word(body, 16)?,
         cpu: half(body, 24)?,
         raw,
-        registers,
+        registers: of_user.map(|(registers, _)| registers),
+        user_ip: of_user.map_or(0, |(_, ip)| ip),
+        stack,
         chain,
     })
 }
 
-/// Parses the registers at `at`; the inner `Option` is `None` for a kernel thread or a 32-bit
-/// thread.
-fn registers(body: &[u8], at: usize) -> Option<Option<Registers>> {
-    if word(body, at)? != ABI_64 {
-        return Some(None);
+/// The registers at `at` with the instruction pointer, and their size in bytes; the inner `None`
+/// for a kernel thread or a 32-bit one.
+fn registers(body: &[u8], at: usize) -> Option<(Option<(Registers, u64)>, usize)> {
+    const NUMBER: usize = USER_REGISTER_NUMBERS.count_ones() as usize;
+    let kind = word(body, at)?;
+    if kind == ABI_NONE {
+        return Some((None, 8));
     }
     let mut registers = Registers::default();
     for (number, register) in registers.iter_mut().enumerate() {
-        *register = word(body, at + 8 * (number + 1))?;
+        let place = if number < IP_PLACE { number } else { number + 1 };
+        *register = word(body, at + 8 * (place + 1))?;
     }
-    Some(Some(registers))
+    let ip = word(body, at + 8 * (IP_PLACE + 1))?;
+    Some(((kind == ABI_64).then_some((registers, ip)), 8 * (1 + NUMBER)))
+}
+
+/// The stack at `at`: its size, the bytes, and the number of bytes that the kernel copied.
+fn stack(body: &[u8], at: usize) -> Option<&[u8]> {
+    let room = usize::try_from(word(body, at)?).ok()?;
+    if room == 0 {
+        return Some(&[]);
+    }
+    let from = at.checked_add(8)?;
+    let bytes = body.get(from..from.checked_add(room)?)?;
+    let copied = usize::try_from(word(body, from + room)?).ok()?;
+    bytes.get(..copied)
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

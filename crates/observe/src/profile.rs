@@ -5,25 +5,33 @@
 //! The kernel lets new threads and processes inherit the events, so that even short-lived ones are
 //! sampled, and it reports their mappings, so that functions are named after a program has exited.
 
+mod call_graph;
 mod events;
+mod meter;
+mod polling;
 mod result;
 mod stacks;
+#[cfg(target_arch = "x86_64")]
+mod unwind;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "profile/not_unwound.rs"]
+mod unwind;
 
 use crate::ObserveError;
 use crate::command::{Running, Waiting};
-use crate::procfs::net::parse_dev;
 use crate::target::{Family, check, named, stat_of};
 use events::Events;
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::Root;
 use linerate_record::profile::{CostClass, ProfileReport};
-use linerate_record::why::PacketCount;
 use linerate_trial::Watch;
+use meter::Meter;
 use stacks::Stacks;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+pub use call_graph::{CallGraph, STACK_BYTES};
 pub use events::SampleRate;
 
 /// What to sample, how long, and how often.
@@ -35,6 +43,8 @@ pub struct ProfileRequest {
     pub window: Duration,
     /// Sampling rate of a running thread.
     pub rate: SampleRate,
+    /// How to find callers.
+    pub call_graph: CallGraph,
     /// Interface whose packet count the costs are divided by.
     pub interface: Option<String>,
     /// Classifies a function by its name and file.
@@ -56,8 +66,9 @@ pub enum ProfileTarget {
 /// Number of slices per window, and the minimum slice length.
 const SLICES: u128 = 100;
 const SLICE_MIN: Duration = Duration::from_millis(10);
-/// Maximum interval between reads of the rings.
+/// Maximum interval between reads of the rings, without and with stack copies.
 const TICK: Duration = Duration::from_millis(25);
+const STACK_TICK: Duration = Duration::from_millis(10);
 
 /// Samples `request.target` for `request.window`, or until `watch` stops it or all of its processes
 /// have exited.
@@ -83,8 +94,11 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     for &pid in &pids {
         check(root, pid)?;
     }
-    let mut program = Program::new(root, request, &pids)?;
-    let mut events = Events::open(root, &program.family.pids, request.rate)?;
+    let mut program = Program::new(root, request, &pids);
+    let mut meter = Meter::new(root, &program.family.pids, request.interface.as_deref())?;
+    let stack_bytes = request.call_graph.stack_bytes(request, &program.family.pids)?;
+    let tick = if stack_bytes > 0 { STACK_TICK } else { TICK };
+    let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
     let mut stacks = Stacks::new(&program.family.pids);
     let mut running = waiting.map(Waiting::start).transpose()?;
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
@@ -93,11 +107,14 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
         let ends_ns = began_ns + (request.window * slice / slices).as_nanos() as u64;
         while !watch.is_stopped() && monotonic_ns() < ends_ns {
             let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
-            linerate_linux::child::sleep(left.min(TICK));
+            linerate_linux::child::sleep(left.min(tick));
             events.drain(|item| stacks.take(item));
         }
+        meter.read(root);
         stacks.end_slice(&mut events);
-        program.count(root, stacks.name(program.family.pids[0]));
+        meter.end_slice();
+        meter.watch(root, stacks.thread_ids());
+        program.rename(stacks.name(program.family.pids[0]));
         watch.progress("sampling", f64::from(slice) / f64::from(slices));
         if program.has_ended(root, &stacks, running.as_mut()) || watch.is_stopped() {
             break;
@@ -105,12 +122,13 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     }
     events.drain(|item| stacks.take(item));
     program.interrupted = watch.is_stopped();
+    meter.finish(root);
     let window = result::Window {
         elapsed_s: (monotonic_ns() - began_ns) as f64 / 1e9,
         own_s: (thread_cpu_time_ns() - own_ns) as f64 / 1e9,
     };
     drop(running);
-    result::report(request, &program, &mut events, stacks, &window)
+    result::report(request, &program, (&mut events, stacks, &mut meter), &window)
 }
 
 /// State of the sampled program.
@@ -118,63 +136,26 @@ pub(crate) struct Program {
     name: String,
     family: Family,
     is_command: bool,
-    interface: Option<String>,
-    /// Packet counts of the interface at the start and now.
-    packets: Option<[Counted; 2]>,
     ended: Option<String>,
     interrupted: bool,
 }
 
-/// Packets and bytes that an interface received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    received: (u64, u64),
-    sent: (u64, u64),
-}
-
 impl Program {
-    fn new(root: &Root, request: &ProfileRequest, pids: &[u32]) -> Result<Self, ObserveError> {
+    fn new(root: &Root, request: &ProfileRequest, pids: &[u32]) -> Self {
         let is_command = matches!(request.target, ProfileTarget::Command(_));
-        let interface = request.interface.clone();
-        let mut program = Self {
+        Self {
             name: stat_of(root, pids[0]).map(|stat| stat.name).unwrap_or_default(),
             family: if is_command { Family::of_one(pids[0]) } else { Family::new(root, pids) },
             is_command,
-            interface,
-            packets: None,
             ended: None,
             interrupted: false,
-        };
-        if program.interface.is_some() {
-            let first = program.counted(root)?;
-            program.packets = Some([first, first]);
         }
-        Ok(program)
     }
 
-    /// Packet counts of the interface in the network namespace of the first process.
-    fn counted(&self, root: &Root) -> Result<Counted, ObserveError> {
-        let wanted = self.interface.as_deref().unwrap_or_default();
-        let text = root.text(&format!("proc/{}/net/dev", self.family.pids[0])).unwrap_or_default();
-        let links = parse_dev(&text);
-        let link = links.iter().find(|link| link.name == wanted);
-        let link = link.ok_or_else(|| ObserveError::NoSuchInterface {
-            name: wanted.to_owned(),
-            known: links.iter().map(|link| link.name.clone()).collect(),
-        })?;
-        Ok(Counted {
-            received: (link.rx_packets, link.rx_bytes),
-            sent: (link.tx_packets, link.tx_bytes),
-        })
-    }
-
-    /// Reads data that are available only while the program exists: its name and its packet counts.
-    fn count(&mut self, root: &Root, name: Option<&str>) {
+    /// Takes the name of a command from its first process, which initially has linerate's name.
+    fn rename(&mut self, name: Option<&str>) {
         if let Some(name) = name.filter(|_| self.is_command) {
             name.clone_into(&mut self.name);
-        }
-        if let (Ok(now), Some([_, last])) = (self.counted(root), self.packets.as_mut()) {
-            *last = now;
         }
     }
 
@@ -188,21 +169,5 @@ impl Program {
         self.ended =
             Some(ended.unwrap_or_else(|| "only its parent can read its exit status".to_owned()));
         true
-    }
-
-    /// Packets in the window: received or sent, whichever is more.
-    fn packets(&self) -> Option<PacketCount> {
-        let [first, last] = self.packets?;
-        let grown = |of: fn(&Counted) -> (u64, u64)| {
-            let (first, last) = (of(&first), of(&last));
-            (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1))
-        };
-        let (received, sent) = (grown(|c| c.received), grown(|c| c.sent));
-        let ((packets, bytes), counter) = match received.0 >= sent.0 {
-            true => (received, "rx_packets"),
-            false => (sent, "tx_packets"),
-        };
-        let interface = self.interface.as_deref().unwrap_or_default();
-        Some(PacketCount { packets, bytes: Some(bytes), counter: format!("{interface} {counter}") })
     }
 }

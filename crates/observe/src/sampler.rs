@@ -6,7 +6,7 @@
 
 mod accesses;
 mod cpus;
-mod functions;
+pub(crate) mod functions;
 mod kernel;
 pub(crate) mod maps;
 pub(crate) mod names;
@@ -49,7 +49,7 @@ const MAX_THREADS: usize = 64;
 const MAX_WITH_REGISTERS: usize = 8;
 /// Size in bytes of a sample in the ring, and of its registers.
 const SAMPLE_BYTES: u64 = 40;
-const REGISTERS_BYTES: u64 = 136;
+const REGISTERS_BYTES: u64 = 144;
 /// Longest slice that the ring can hold, seconds; half of that with registers, because users can
 /// lock little memory.
 const MAX_SLICE_S: u64 = 1;
@@ -159,7 +159,7 @@ impl Sampler {
         let request =
             |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
         let has_registers = accesses::IS_POSSIBLE && self.threads.len() < MAX_WITH_REGISTERS;
-        let fields = Fields { is_raw: false, has_registers, has_chain: false };
+        let fields = Fields { has_registers, ..Fields::default() };
         let sampling = Sampling { period: self.period_ns, fields, skips_idle: false };
         let mut refused = None;
         let mut opened = Err(OpenError { errno: linerate_linux::errno::EACCES });

@@ -2,7 +2,7 @@
 //! Profiles of programs with known CPU time shares: loops in this program, and commands.
 
 use linerate_observe::ObserveError;
-use linerate_observe::profile::{ProfileRequest, ProfileTarget, SampleRate, profile};
+use linerate_observe::profile::{CallGraph, ProfileRequest, ProfileTarget, SampleRate, profile};
 use linerate_record::profile::{CostClass, ProfileReport};
 use linerate_trial::Watch;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ fn known_one() {
 fn request(target: ProfileTarget, millis: u64, rate: SampleRate) -> ProfileRequest {
     let class_of = |_: &str, _: &str| CostClass::Program;
     let window = Duration::from_millis(millis);
-    ProfileRequest { target, window, rate, interface: None, class_of }
+    ProfileRequest { target, window, rate, call_graph: CallGraph::Auto, interface: None, class_of }
 }
 
 /// The profile of a command; `None`, with a note, if sampling is forbidden.

@@ -35,7 +35,8 @@ pub struct ProfileReport {
     pub classes: Vec<ClassCost>,
     /// The call chains as a tree: callers before callees.
     pub calls: Vec<CallNode>,
-    /// Packets on the requested interface; `null` without an interface.
+    /// Packets of the requested interface, or else those that the program itself counts; `null`
+    /// without either.
     pub packets: Option<PacketCount>,
     /// CPU time of the profiler itself divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
@@ -74,10 +75,17 @@ pub struct SamplingMethod {
     pub has_kernel: bool,
     /// Number of slices in the window; slices are the unit of resampling for intervals.
     pub slices: u32,
+    /// Stack bytes per sample, in which callers were found by `.eh_frame`; `null` if they were
+    /// found by frame pointers.
+    pub stack_bytes: Option<u32>,
+    /// Samples whose call chain ends before the first function of its thread: the stack was deeper
+    /// than its copy, or unwind rows are missing. `null` with frame pointers, for which it is
+    /// unknown.
+    pub incomplete_chains: Option<u64>,
 }
 
 /// A sampled thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledThread {
     /// Its process.
@@ -88,6 +96,13 @@ pub struct SampledThread {
     pub name: String,
     /// Number of samples of the thread.
     pub samples: u64,
+    /// Share of its CPU time spent on packets; the rest is its poll loop. Fitted from samples and
+    /// packets per slice.
+    pub busy: Figure,
+    /// This thread's CPU time per packet of the program, without the poll loop.
+    pub ns_per_packet: Figure,
+    /// Packets per second at which it would be busy for all of its CPU time.
+    pub capacity: Figure,
 }
 
 /// Cost of a function.
@@ -106,8 +121,12 @@ pub struct FunctionCost {
     pub share: Figure,
     /// Samples in the function or its callees.
     pub samples_with_callees: u64,
-    /// CPU time per packet in the function itself.
+    /// CPU time per packet in the function itself, without the poll loop in threads whose `busy` is
+    /// known; otherwise all of it.
     pub ns_per_packet: Figure,
+    /// Whether its share of a polling thread falls as packets rise: it belongs to the poll loop.
+    /// `null` if undetermined.
+    pub is_polling: Option<bool>,
 }
 
 /// Cost of a kind of work.

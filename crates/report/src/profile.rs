@@ -8,7 +8,7 @@ use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, interval, percent, reason, significant};
 use crate::{Detail, Style};
 use linerate_record::Figure;
-use linerate_record::profile::ProfileReport;
+use linerate_record::profile::{ProfileReport, SampledThread};
 use linerate_record::stats::interval_name;
 use linerate_record::units::{counted, three_digits};
 
@@ -19,6 +19,10 @@ const OTHER_COLUMNS: usize = 58;
 const COST_COLUMNS: usize = 11;
 /// Minimum columns for a function name on one screen.
 const LEAST_COLUMNS: usize = 24;
+/// Minimum share of the window that a thread must run to be described as possibly polling.
+const ALWAYS: f64 = 0.5;
+/// Maximum number of threads whose polling is described on one screen.
+const MOST_THREADS: usize = 4;
 /// The accuracy for which the required number of samples is stated.
 const MARGIN: f64 = 0.01;
 
@@ -49,6 +53,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
         three_digits(cpus)
     );
     text += &line("CPU time", &on_cpu, style);
+    text += &line("callers", &callers(report), style);
     text += &line("work", &classes(report), style);
     if let Some(packets) = &report.packets {
         let each = report.cpu_s * 1e9 / packets.packets.max(1) as f64;
@@ -57,6 +62,7 @@ fn facts(report: &ProfileReport, style: &Style) -> String {
             n => format!("{} ({}), {} ns each", count(n), packets.counter, significant(each)),
         };
         text += &line("packets", &packets, style);
+        text += &polling(report, style);
     }
     text += &line("precision", &precision(report), style);
     if report.lost_samples > 0 {
@@ -86,6 +92,50 @@ fn sampled(report: &ProfileReport) -> String {
         count(report.samples),
         method.event,
         significant(method.rate_hz)
+    )
+}
+
+/// Busy share and capacity of the threads that always run.
+fn polling(report: &ProfileReport, style: &Style) -> String {
+    let of_thread = |thread: &&SampledThread| {
+        let samples = thread.samples as f64 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
+        samples > ALWAYS * report.elapsed_s || thread.busy.as_number().is_some()
+    };
+    let threads = report.threads.iter().filter(of_thread).take(MOST_THREADS);
+    threads.map(|thread| line("polling", &busy(thread), style)).collect()
+}
+
+fn busy(thread: &SampledThread) -> String {
+    let name = format!("{} ({})", thread.name, thread.tid);
+    let Some(share) = thread.busy.as_number() else {
+        let why = reason(&thread.busy);
+        return format!("{name}: cannot tell work from polling: {why}; costs include both");
+    };
+    let with_ends = |figure: &Figure, shown: fn(f64) -> String| {
+        let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), shown);
+        let ends = interval(figure, shown).map_or_else(String::new, |ends| format!(" ({ends})"));
+        value + &ends
+    };
+    let ends = interval(&thread.busy, percent).map_or_else(String::new, |x| format!(" ({x})"));
+    format!(
+        "{name}: busy {} %{ends} of its CPU time, {} ns/packet; capacity {} kpps",
+        percent(share),
+        with_ends(&thread.ns_per_packet, three_digits),
+        with_ends(&thread.capacity, |rate| three_digits(rate / 1e3)),
+    )
+}
+
+/// How callers were found, and how many chains are incomplete.
+fn callers(report: &ProfileReport) -> String {
+    let Some(bytes) = report.sampling.stack_bytes else {
+        return "by frame pointers; code without them hides its callers (--call-graph dwarf)"
+            .to_owned();
+    };
+    let cut = report.sampling.incomplete_chains.unwrap_or(0) as f64 / report.samples.max(1) as f64;
+    format!(
+        "by .eh_frame, from {} bytes of stack per sample; {} % of the chains are incomplete",
+        count(u64::from(bytes)),
+        percent(cut)
     )
 }
 

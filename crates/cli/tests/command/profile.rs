@@ -43,7 +43,7 @@ fn costs_are_per_packet_of_an_interface() {
     let packets = report.packets.as_ref().expect("lo was named");
     let cost = &report.functions[0].ns_per_packet;
     match packets.packets {
-        0 => assert_eq!(cost.reason.as_deref(), Some("no packets on the interface")),
+        0 => assert_eq!(cost.reason.as_deref(), Some("there were no packets")),
         n => {
             let all = report.cpu_s * 1e9 / n as f64;
             assert!(cost.as_number().is_some_and(|ns| ns > 0.0 && ns <= all), "{cost:?}");
@@ -89,7 +89,7 @@ fn what_cannot_be_sampled_is_refused_in_a_sentence() {
     let none = refused(&["profile", "-t", "200ms", "--period", "10000000000", "--", "sleep", "5"]);
     assert!(none.contains("no samples: sleep used "), "{none}");
     let none = refused(&["profile", "--iface", "no-such-if", "--", "sleep", "5"]);
-    assert!(none.contains("no interface 'no-such-if' here; available: "), "{none}");
+    assert!(none.contains("no interface 'no-such-if' here; there are "), "{none}");
     let thread = refused(&["profile", "--record", "/nonexistent/x.json", "--", "sleep", "5"]);
     assert!(thread.contains("/nonexistent/x.json"), "{thread}");
 }

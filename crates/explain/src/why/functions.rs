@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of functions that indicate a cause. The names are those of the kernel (6.1 to 6.18) and
-//! of libraries as shipped by Debian, matched by prefix.
+//! Groups of functions that indicate a cause: cost classes of [`crate::classes`], or parts of them.
 
+use crate::classes::{class_and_part, is_whole_file};
+use linerate_record::profile::CostClass;
 use linerate_record::why::FunctionTime;
 
 /// A group of functions that indicates one cause.
@@ -13,12 +14,6 @@ pub enum Group {
     KernelCopy,
     /// Copies within user space.
     UserCopy,
-    /// Software segmentation.
-    Segmentation,
-    /// Page faults.
-    PageFault,
-    /// System call entry and exit.
-    SystemCallEntry,
     /// Waiting for a kernel lock.
     KernelLock,
     /// User-space locks.
@@ -29,91 +24,22 @@ pub enum Group {
     SoftwareCrypto,
 }
 
-/// Software implementations of ciphers in OpenSSL, BoringSSL and Go.
-const SOFTWARE_CIPHERS: &[&str] = &[
-    "AES_encrypt",
-    "AES_decrypt",
-    "_x86_64_AES_",
-    "gcm_ghash_4bit",
-    "gcm_gmult_4bit",
-    "vpaes_",
-    "bsaes_",
-    "aes_nohw_",
-    "gcm_ghash_nohw",
-    "crypto/aes.encryptBlockGeneric",
-    "golang.org/x/crypto/chacha20.(*Cipher).xorKeyStreamBlocksGeneric",
-    "golang.org/x/crypto/poly1305.updateGeneric",
-];
-
 impl Group {
     /// Whether these are kernel functions, which require kernel samples.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
 
-    /// Name prefixes of the group's functions.
-    fn names(self) -> &'static [&'static str] {
+    /// Its cost class in the list, and the part of that class, if any.
+    fn kind(self) -> (CostClass, Option<&'static str>) {
         match self {
-            Self::Checksum => &[
-                "csum_partial",
-                "do_csum",
-                "__skb_checksum",
-                "skb_checksum",
-                "skb_copy_and_csum",
-                "csum_and_copy",
-            ],
-            Self::KernelCopy => &[
-                "_copy_to_iter",
-                "_copy_from_iter",
-                "copy_user_",
-                "rep_movs_alternative",
-                "copyin",
-                "copyout",
-                "__copy_user",
-                "_copy_from_user",
-                "_copy_to_user",
-                "skb_copy_datagram",
-            ],
-            Self::UserCopy => {
-                &["__memcpy_", "memcpy", "__memmove_", "memmove", "rte_memcpy", "rte_mov"]
-            }
-            Self::Segmentation => {
-                &["skb_segment", "__skb_gso_segment", "skb_mac_gso_segment", "validate_xmit_skb"]
-            }
-            Self::PageFault => &[
-                "asm_exc_page_fault",
-                "exc_page_fault",
-                "do_user_addr_fault",
-                "handle_mm_fault",
-                "__handle_mm_fault",
-                "do_anonymous_page",
-                "clear_page",
-                "unmap_page_range",
-                "zap_pte_range",
-            ],
-            Self::SystemCallEntry => {
-                &["entry_SYSCALL_64", "do_syscall_64", "syscall_", "__x64_sys_", "x64_sys_call"]
-            }
-            Self::KernelLock => &[
-                "native_queued_spin_lock_slowpath",
-                "__pv_queued_spin_lock_slowpath",
-                "queued_spin_lock_slowpath",
-                "osq_lock",
-                "rwsem_",
-                "mutex_spin_on_owner",
-            ],
-            Self::UserLock => &[
-                "pthread_mutex_lock",
-                "___pthread_mutex_lock",
-                "__pthread_mutex_lock",
-                "__lll_lock_wait",
-                "pthread_spin_lock",
-                "pthread_rwlock",
-                "__pthread_rwlock",
-                "rte_spinlock_lock",
-            ],
-            Self::Firewall => &["nft_", "__nft_", "ipt_do_table", "ip6t_do_table"],
-            Self::SoftwareCrypto => SOFTWARE_CIPHERS,
+            Self::Checksum => (CostClass::Checksum, None),
+            Self::KernelCopy => (CostClass::Copy, Some("user_memory")),
+            Self::UserCopy => (CostClass::Copy, None),
+            Self::KernelLock => (CostClass::Lock, Some("wait")),
+            Self::UserLock => (CostClass::Lock, None),
+            Self::Firewall => (CostClass::Filter, Some("rules")),
+            Self::SoftwareCrypto => (CostClass::Crypto, Some("software")),
         }
     }
 
@@ -121,24 +47,76 @@ impl Group {
     pub fn holds(self, function: &FunctionTime) -> bool {
         let is_of_kernel = function.file == KERNEL;
         is_of_kernel == self.is_kernel()
-            && self.names().iter().any(|name| function.name.starts_with(name))
+            && class_and_part(&function.name, file_name(function)) == self.kind()
     }
 }
 
 /// File name used for kernel functions.
 const KERNEL: &str = "kernel";
 
-/// Crypto libraries.
-const CRYPTO_LIBRARIES: [&str; 6] =
-    ["libcrypto", "libgcrypt", "libnettle", "libsodium", "libmbedcrypto", "libwolfssl"];
+fn file_name(function: &FunctionTime) -> &str {
+    function.file.rsplit('/').next().unwrap_or_default()
+}
 
 /// Whether a function belongs to a crypto library, by its file.
 pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
-    let file = function.file.rsplit('/').next().unwrap_or_default();
-    CRYPTO_LIBRARIES.iter().any(|library| file.starts_with(library))
+    is_whole_file(file_name(function), CostClass::Crypto)
 }
 
 /// Whether a function has no symbol: it is then named by file and offset.
 pub(super) fn is_nameless(function: &FunctionTime) -> bool {
     function.name.contains("+0x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::class_of;
+
+    /// The functions that indicated each cause in the seeds of the benchmark.
+    #[test]
+    fn causes_show_in_the_functions_of_their_group() {
+        let real: [(Group, &str, &[&str]); 7] = [
+            (Group::Checksum, "kernel", &["csum_partial", "__skb_checksum", "do_csum"]),
+            (Group::KernelCopy, "kernel", &["_copy_to_iter", "rep_movs_alternative"]),
+            (Group::UserCopy, "libc.so.6", &["__memmove_avx_unaligned_erms"]),
+            (
+                Group::KernelLock,
+                "kernel",
+                &["native_queued_spin_lock_slowpath", "rwsem_optimistic_spin", "osq_lock"],
+            ),
+            (Group::UserLock, "libc.so.6", &["___pthread_mutex_lock", "__lll_lock_wait"]),
+            (Group::Firewall, "kernel", &["nft_do_chain", "ipt_do_table", "nft_meta_get_eval"]),
+            (Group::SoftwareCrypto, "libcrypto.so.3", &["vpaes_encrypt", "AES_encrypt"]),
+        ];
+        for (group, file, names) in real {
+            for name in names {
+                let function = FunctionTime { name: (*name).to_owned(), ..function(file) };
+                assert!(group.holds(&function), "{name}");
+                assert_eq!(class_of(name, file), group.kind().0, "{name}");
+            }
+        }
+        // These also run without contention, so they do not indicate waiting.
+        for name in ["_raw_spin_lock", "mutex_lock", "nf_conntrack_in", "crc32c_x86_3way"] {
+            let function = FunctionTime { name: name.to_owned(), ..function(KERNEL) };
+            let groups = [Group::KernelLock, Group::Firewall, Group::Checksum];
+            assert!(!groups.iter().any(|group| group.holds(&function)), "{name}");
+        }
+    }
+
+    #[test]
+    fn libraries_of_ciphers_are_known_by_their_file() {
+        for (file, is_one) in [
+            ("/usr/lib/x86_64-linux-gnu/libcrypto.so.3", true),
+            ("libgcrypt.so.20", true),
+            ("libc.so.6", false),
+            ("kernel", false),
+        ] {
+            assert_eq!(is_of_crypto_library(&function(file)), is_one, "{file}");
+        }
+    }
+
+    fn function(file: &str) -> FunctionTime {
+        FunctionTime { name: String::new(), file: file.to_owned(), share: 0.5, is_polling: None }
+    }
 }

@@ -5,8 +5,10 @@ use proptest::prelude::*;
 
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 const USER: u16 = 2;
-const PLAIN: Fields = Fields { is_raw: false, has_registers: false, has_chain: false };
-const RAW_ONLY: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+const PLAIN: Fields =
+    Fields { is_raw: false, has_registers: false, has_chain: false, stack_bytes: 0 };
+const RAW_ONLY: Fields = Fields { is_raw: true, ..PLAIN };
+const CHAINS: Fields = Fields::chains(0);
 
 fn with_header(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = body.len() as u16 + 8;
@@ -31,8 +33,18 @@ fn sample_bytes(sample: &Sample<'_>, fields: Fields) -> Vec<u8> {
         body.resize(body.len().next_multiple_of(8), 0);
     }
     if fields.has_registers {
-        let words = sample.registers.map_or(vec![0], |r| [&[ABI_64][..], &r].concat());
+        let of_user = |r: Registers| [&[ABI_64][..], &r[..8], &[sample.user_ip], &r[8..]].concat();
+        let words = sample.registers.map_or(vec![0], of_user);
         body.extend(words.into_iter().flat_map(u64::to_ne_bytes));
+    }
+    if fields.stack_bytes > 0 {
+        let room = if sample.registers.is_some() { fields.stack_bytes as usize } else { 0 };
+        body.extend((room as u64).to_ne_bytes());
+        body.extend(sample.stack);
+        body.resize(body.len() + room - sample.stack.len(), 0);
+        if room > 0 {
+            body.extend((sample.stack.len() as u64).to_ne_bytes());
+        }
     }
     with_header(SAMPLE, if sample.is_kernel { MODE_KERNEL } else { USER }, &body)
 }
@@ -49,6 +61,8 @@ fn records_are_read_in_order() {
         cpu: 3,
         raw: &raw,
         registers: None,
+        user_ip: 0,
+        stack: &[],
         chain: &[],
     };
     let lost = with_header(LOST, 0, &[5u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat());
@@ -63,10 +77,22 @@ fn records_are_read_in_order() {
 
 #[test]
 fn registers_follow_the_raw_record() {
-    let fields = Fields { is_raw: true, has_registers: true, has_chain: false };
+    let fields = Fields { is_raw: true, has_registers: true, ..PLAIN };
     let registers = Some(std::array::from_fn(|number| 1000 + number as u64));
     let sample = Sample { ip: 1, raw: &[1, 2, 3, 4], registers, ..Sample::default() };
     let of_kernel_thread = Sample { registers: None, ..sample };
+    let bytes = [sample_bytes(&sample, fields), sample_bytes(&of_kernel_thread, fields)].concat();
+    let found: Vec<_> = records(&bytes, fields).collect();
+    assert_eq!(found, [Record::Sample(sample), Record::Sample(of_kernel_thread)]);
+}
+
+#[test]
+fn the_stack_is_as_long_as_what_was_copied() {
+    let fields = Fields::chains(64);
+    let registers = Some(std::array::from_fn(|number| 1000 + number as u64));
+    let stack = [7; 40];
+    let sample = Sample { ip: 1, registers, user_ip: 77, stack: &stack, ..Sample::default() };
+    let of_kernel_thread = Sample { registers: None, user_ip: 0, stack: &[], ..sample };
     let bytes = [sample_bytes(&sample, fields), sample_bytes(&of_kernel_thread, fields)].concat();
     let found: Vec<_> = records(&bytes, fields).collect();
     assert_eq!(found, [Record::Sample(sample), Record::Sample(of_kernel_thread)]);
@@ -135,8 +161,9 @@ proptest! {
         is_raw: bool,
         has_registers: bool,
         has_chain: bool,
+        stack_bytes in prop::sample::select(vec![0, 64]),
     ) {
-        let fields = Fields { is_raw, has_registers, has_chain };
+        let fields = Fields { is_raw, has_registers, has_chain, stack_bytes };
         // Every record takes up at least its header.
         prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
@@ -147,8 +174,9 @@ proptest! {
         is_raw: bool,
         has_registers: bool,
         has_chain: bool,
+        stack_bytes in prop::sample::select(vec![0, 64]),
     ) {
-        let fields = Fields { is_raw, has_registers, has_chain };
+        let fields = Fields { is_raw, has_registers, has_chain, stack_bytes };
         let mut bytes = sample_bytes(&Sample::default(), fields).repeat(4);
         for (at, byte) in damage {
             let at = at % bytes.len();

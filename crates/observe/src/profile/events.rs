@@ -9,7 +9,7 @@ use crate::sampler::maps::Mapping;
 use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
 use linerate_linux::errno::{EACCES, EPERM, ESRCH};
 use linerate_linux::perf::{Event, HARDWARE, OpenError, Request, Selector, Target};
-use linerate_linux::sample::{CHAINS, Change, Every, Record, Ring, open_chains};
+use linerate_linux::sample::{Change, Every, Fields, Record, Registers, Ring, open_chains};
 use linerate_machine::Root;
 use linerate_record::random::Random;
 use linerate_record::why::Unread;
@@ -38,6 +38,9 @@ const CYCLES: Selector = Selector::new(HARDWARE, 0);
 /// Maximum number of pages per ring: together with the ring's first page, the most that a user may
 /// lock per CPU.
 const RING_PAGES: usize = 128;
+/// Maximum number of pages per ring with stack copies, and over all such rings.
+const STACK_RING_PAGES: usize = 1024;
+const ALL_STACK_PAGES: usize = 8192;
 /// File descriptors reserved for uses other than events.
 const OTHER_FILES: u64 = 400;
 /// Jitter of the sampling period, so that sampling cannot run in lockstep with the program.
@@ -49,6 +52,11 @@ pub(super) struct Events {
     rings: Vec<Ring>,
     kind: Kind,
     rate: SampleRate,
+    /// Current sampling period in CPU time, nanoseconds.
+    period_ns: u64,
+    /// Stack bytes per sample.
+    stack_bytes: u32,
+    cpus: usize,
     lost: u64,
     random: Random,
     unread: Vec<Unread>,
@@ -95,7 +103,7 @@ pub(super) struct Item {
 pub(super) enum What {
     /// A sample of a thread: the call chain, innermost first, with a flag per address: whether it
     /// is in the kernel.
-    Sample { tid: u32, chain: Vec<(u64, bool)> },
+    Sample { tid: u32, chain: Vec<(u64, bool)>, user: Option<UserState> },
     /// A mapping of code.
     Mapped(Mapping),
     /// A thread was renamed; after execve(2), its process runs another program.
@@ -104,14 +112,27 @@ pub(super) enum What {
     Started { parent: u32 },
 }
 
+/// State from which user-mode callers are found: registers and a copy of the stack.
+pub(super) struct UserState {
+    pub(super) registers: Registers,
+    pub(super) ip: u64,
+    pub(super) stack: Vec<u8>,
+}
+
 impl Events {
     /// Opens events for all threads of `pids` on every online CPU.
-    pub(super) fn open(root: &Root, pids: &[u32], rate: SampleRate) -> Result<Self, ObserveError> {
+    pub(super) fn open(
+        root: &Root,
+        pids: &[u32],
+        rate: SampleRate,
+        stack_bytes: u32,
+    ) -> Result<Self, ObserveError> {
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_else(|| vec![0]);
         let threads = threads(root, pids);
         let most = linerate_linux::raise_open_files().saturating_sub(OTHER_FILES);
         let most = (most as usize / cpus.len().max(1)).max(1);
-        let mut events = Self::choose(&threads, cpus[0], rate)?;
+        let mut events = Self::choose(&threads, cpus[0], rate, stack_bytes)?;
+        events.cpus = cpus.len();
         if threads.len() > most {
             events.unread.push(too_many(threads.len() - most));
         }
@@ -120,7 +141,8 @@ impl Events {
             for (at, &cpu) in cpus.iter().enumerate() {
                 let (request, every) = (events.kind.request(), events.kind.every(rate));
                 // A thread that has ended is not reported.
-                let Ok(event) = open_chains(&request, every, tid, cpu) else { break };
+                let opened = open_chains(&request, every, stack_bytes, (tid, cpu));
+                let Ok(event) = opened else { break };
                 of_thread.push(events.connect(at, event)?);
             }
             events.threads.push(of_thread);
@@ -129,7 +151,12 @@ impl Events {
     }
 
     /// Chooses the event that the kernel permits for the first existing thread.
-    fn choose(threads: &[u32], cpu: u32, rate: SampleRate) -> Result<Self, ObserveError> {
+    fn choose(
+        threads: &[u32],
+        cpu: u32,
+        rate: SampleRate,
+        stack_bytes: u32,
+    ) -> Result<Self, ObserveError> {
         let clock = Kind::new(CPU_CLOCK, CPU_CLOCK_NAME);
         let kinds = match rate {
             SampleRate::PerSecond(_) => &[Kind::new(CYCLES, "cycles"), clock][..],
@@ -141,8 +168,8 @@ impl Events {
         for &tid in threads {
             for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
                 let kind = Kind { has_kernel, ..*kind };
-                match open_chains(&kind.request(), kind.every(rate), tid, cpu) {
-                    Ok(_) => return Ok(Self::new(kind, rate, unread)),
+                match open_chains(&kind.request(), kind.every(rate), stack_bytes, (tid, cpu)) {
+                    Ok(_) => return Ok(Self::new(kind, rate, stack_bytes, unread)),
                     Err(error) => {
                         (refused, of) = (error, tid);
                         if has_kernel && matches!(error.errno, EACCES | EPERM) {
@@ -164,12 +191,15 @@ impl Events {
         Err(ObserveError::NotSampled { reason, fix })
     }
 
-    fn new(kind: Kind, rate: SampleRate, unread: Vec<Unread>) -> Self {
+    fn new(kind: Kind, rate: SampleRate, stack_bytes: u32, unread: Vec<Unread>) -> Self {
         Self {
             threads: Vec::new(),
             rings: Vec::new(),
             kind,
             rate,
+            period_ns: rate.period_ns(),
+            stack_bytes,
+            cpus: 1,
             lost: 0,
             random: Random::new(rate.period_ns()),
             unread,
@@ -187,9 +217,12 @@ impl Events {
             event.write_to(owner).map_err(cannot)?;
             return Ok(event);
         }
-        let mut pages = RING_PAGES;
+        let mut pages = match self.stack_bytes {
+            0 => RING_PAGES,
+            _ => (ALL_STACK_PAGES / self.cpus).clamp(RING_PAGES, STACK_RING_PAGES),
+        };
         let ring = loop {
-            match Ring::map(&event, pages, CHAINS) {
+            match Ring::map(&event, pages, Fields::chains(self.stack_bytes)) {
                 Ok(ring) => break ring,
                 Err(_) if pages > 1 => pages /= 2,
                 Err(error) => return Err(cannot(error)),
@@ -208,7 +241,11 @@ impl Events {
                 Record::Sample(sample) => items.push(Item {
                     time_ns: sample.time_ns,
                     pid: sample.pid,
-                    what: What::Sample { tid: sample.tid, chain: chain(&sample) },
+                    what: What::Sample {
+                        tid: sample.tid,
+                        chain: chain(&sample),
+                        user: user_state(&sample),
+                    },
                 }),
                 Record::Process(change) => items.push(of_change(&change)),
                 Record::Lost(records) => *lost += records,
@@ -226,11 +263,16 @@ impl Events {
             return;
         }
         let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
-        let period = (self.rate.period_ns() as f64 * factor) as u64;
+        self.period_ns = (self.rate.period_ns() as f64 * factor) as u64;
         for event in self.threads.iter().flatten() {
             // If this is refused, the period stays as it was.
-            let _ = event.set_every(Every::Events(period));
+            let _ = event.set_every(Every::Events(self.period_ns));
         }
+    }
+
+    /// Sampling period in CPU time since [`Self::vary`], nanoseconds; valid for the clock.
+    pub(super) fn period_ns(&self) -> u64 {
+        self.period_ns
     }
 
     /// CPU time of all threads so far, nanoseconds.
@@ -244,6 +286,11 @@ impl Events {
     pub(super) fn samples_due(&self) -> Option<u64> {
         let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
         is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
+    }
+
+    /// Stack bytes per sample; `None` if callers are found by frame pointers.
+    pub(super) fn stack_bytes(&self) -> Option<u32> {
+        (self.stack_bytes > 0).then_some(self.stack_bytes)
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -272,6 +319,12 @@ impl Events {
 fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
     let chain: Vec<(u64, bool)> = sample.chain().collect();
     if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
+}
+
+fn user_state(sample: &linerate_linux::sample::Sample<'_>) -> Option<UserState> {
+    let registers = sample.registers?;
+    let stack = sample.stack.to_vec();
+    Some(UserState { registers, ip: sample.user_ip, stack })
 }
 
 fn of_change(change: &Change<'_>) -> Item {

@@ -2,11 +2,14 @@
 //! Computes functions, kinds of work and the call tree from samples.
 
 use super::events::Events;
+use super::meter::Meter;
+use super::polling::{Missing, Polling, ThreadFigures};
 use super::stacks::{Resolved, Stacks};
 use super::{ProfileRequest, Program};
 use crate::ObserveError;
 use linerate_record::profile::{
-    CallNode, ClassCost, CostClass, FunctionCost, ProfileReport, SampledProgram, SamplingMethod,
+    CallNode, ClassCost, CostClass, FunctionCost, ProfileReport, SampledProgram, SampledThread,
+    SamplingMethod,
 };
 use linerate_record::stats::{Estimate, share_interval};
 use linerate_record::why::{PacketCount, Unread};
@@ -28,8 +31,7 @@ const METHOD: &str = "samples in the function over all samples";
 pub(super) fn report(
     request: &ProfileRequest,
     program: &Program,
-    events: &mut Events,
-    stacks: Stacks,
+    (events, stacks, meter): (&mut Events, Stacks, &mut Meter),
     window: &Window,
 ) -> Result<ProfileReport, ObserveError> {
     let cpu_s = events.run_ns() as f64 / 1e9;
@@ -39,7 +41,12 @@ pub(super) fn report(
         let (elapsed_us, cpu_us) = ((window.elapsed_s * 1e6) as u64, (cpu_s * 1e6) as u64);
         return Err(ObserveError::NoSamples { name, elapsed_us, cpu_us });
     }
-    let packets = program.packets();
+    let missing = match (events.has_kernel(), events.is_clock()) {
+        (true, _) => Missing::Nothing,
+        (false, true) => Missing::Kernel,
+        (false, false) => Missing::Unknown,
+    };
+    let polling = Polling::new(&resolved, meter, missing);
     let mut report = ProfileReport {
         sampled: SampledProgram {
             name: program.name.clone(),
@@ -54,6 +61,8 @@ pub(super) fn report(
             rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
             has_kernel: events.has_kernel(),
             slices: resolved.slices.len() as u32,
+            stack_bytes: events.stack_bytes(),
+            incomplete_chains: events.stack_bytes().map(|_| resolved.incomplete),
         },
         cpu_s,
         samples: resolved.samples,
@@ -62,7 +71,7 @@ pub(super) fn report(
         functions: Vec::new(),
         classes: Vec::new(),
         calls: Vec::new(),
-        packets,
+        packets: meter.packets(),
         observer: Figure::exact(
             "ratio",
             window.own_s / window.elapsed_s.max(f64::MIN_POSITIVE),
@@ -71,10 +80,12 @@ pub(super) fn report(
         ),
         unread: events.unread(),
     };
-    let shares = Shares::new(&report, &resolved);
+    report.unread.append(&mut meter.unread);
+    let shares = Shares::new(&report, &resolved, &polling);
     let indices = shares.functions(&mut report, &resolved, request.class_of);
     report.classes = shares.classes(&report.functions, &indices);
-    add_calls(&mut report, &resolved, &indices);
+    add_calls(&mut report, &resolved, &indices, &polling);
+    report.unread.extend(resolved.names.unread.iter().cloned());
     if events.is_clock() {
         report.unread.extend(too_short(&report));
     }
@@ -101,7 +112,9 @@ fn too_short(report: &ProfileReport) -> Option<Unread> {
 }
 
 /// Sample counts by slice.
-struct Shares {
+struct Shares<'a> {
+    resolved: &'a Resolved,
+    polling: &'a Polling,
     /// Samples of each slice.
     all: Vec<f64>,
     /// Samples per function, by slice.
@@ -111,8 +124,8 @@ struct Shares {
     ns_per_packet: Result<f64, &'static str>,
 }
 
-impl Shares {
-    fn new(report: &ProfileReport, resolved: &Resolved) -> Self {
+impl<'a> Shares<'a> {
+    fn new(report: &ProfileReport, resolved: &'a Resolved, polling: &'a Polling) -> Self {
         let by_function = |slice: &HashMap<u32, u64>| {
             let mut counts = HashMap::<u32, f64>::new();
             for (&spot, &samples) in slice {
@@ -122,6 +135,8 @@ impl Shares {
         };
         let sum = |slice: &HashMap<u32, u64>| slice.values().sum::<u64>() as f64;
         Self {
+            resolved,
+            polling,
             all: resolved.slices.iter().map(sum).collect(),
             counts: resolved.slices.iter().map(by_function).collect(),
             tier: report.tier(),
@@ -148,11 +163,38 @@ impl Shares {
     }
 
     fn cost(&self, share: &Figure) -> Figure {
-        const METHOD: &str = "share of the CPU time over the interface's packets";
+        const METHOD: &str = "share of the CPU time over packets";
         match self.ns_per_packet {
             Ok(ns) => share.scaled(ns, "ns/packet", METHOD),
             Err(reason) => Figure::absent("ns/packet", self.tier, METHOD, reason),
         }
+    }
+
+    /// CPU time per packet of the functions selected by `is_it`: of their work in threads whose
+    /// poll loop is known, and all of their time in other threads.
+    fn cost_of(&self, is_it: impl Fn(u32) -> bool, share: &Figure) -> Figure {
+        const METHOD: &str = "samples fitted over the packets of each slice, without the poll loop";
+        let (Ok(ns), Some(work)) = (self.ns_per_packet, self.polling.work_ns(&is_it)) else {
+            return self.cost(share);
+        };
+        let function_of = |spot| self.resolved.names.function_of(spot);
+        let of_slice = |slice: &HashMap<(u32, u32), u64>| {
+            let is_other = |(thread, spot): &(u32, u32)| {
+                !self.polling.is_separated(*thread) && is_it(function_of(*spot))
+            };
+            slice.iter().filter(|(at, _)| is_other(at)).map(|(_, n)| *n as f64).sum()
+        };
+        let with_samples = self.resolved.of_threads.iter().filter(|slice| !slice.is_empty());
+        let mut others: Vec<f64> = with_samples.map(of_slice).collect();
+        // Kernel time without samples is known only as a total over all threads.
+        let all: f64 = others.iter().sum();
+        let left = (all - self.polling.unsampled(&is_it) as f64).max(0.0);
+        others.iter_mut().for_each(|n| *n *= left / all.max(f64::MIN_POSITIVE));
+        let work = match left > 0.0 {
+            true => work.plus_independent(share_interval(&others, &self.all, SEED).scale(ns)),
+            false => work,
+        };
+        Figure::number("ns/packet", work, self.tier, METHOD)
     }
 
     /// Adds the functions; returns each function's index by its number.
@@ -179,7 +221,8 @@ impl Shares {
                 class: class_of(&name.name, &name.file),
                 samples: count(number),
                 samples_with_callees: with_callees[number],
-                ns_per_packet: self.cost(&share),
+                ns_per_packet: self.cost_of(|one| one == *number, &share),
+                is_polling: self.polling.is_polling(*number),
                 share,
             });
         }
@@ -188,14 +231,16 @@ impl Shares {
 
     /// Kinds of work that have samples.
     fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
-        let class_of = |number: u32| functions[indices[&number] as usize].class;
+        let class_of =
+            |number: u32| indices.get(&number).map(|&index| functions[index as usize].class);
         let cost = |class: CostClass| {
-            let hits = self.of(|number| class_of(number) == class);
+            let is_it = |number: u32| class_of(number) == Some(class);
+            let hits = self.of(is_it);
             let share = self.figure(&hits, true);
             ClassCost {
                 class,
                 samples: hits.iter().sum::<f64>() as u64,
-                ns_per_packet: self.cost(&share),
+                ns_per_packet: self.cost_of(is_it, &share),
                 share,
             }
         };
@@ -223,14 +268,25 @@ fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
 }
 
 /// Adds the threads, those with the most samples first, and the call tree.
-fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<u32, u32>) {
+fn add_calls(
+    report: &mut ProfileReport,
+    resolved: &Resolved,
+    indices: &HashMap<u32, u32>,
+    polling: &Polling,
+) {
     let mut order: Vec<usize> = (0..resolved.threads.len()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(resolved.threads[at].samples), at));
     let mut place = vec![0_u32; order.len()];
     for (&at, now) in order.iter().zip(0..) {
         place[at] = now;
     }
-    report.threads = order.iter().map(|&at| resolved.threads[at].clone()).collect();
+    let thread = |&at: &usize| {
+        let one = &resolved.threads[at];
+        let ThreadFigures { busy, ns_per_packet, capacity } = polling.figures(at as u32);
+        let (pid, tid, samples) = (one.pid, one.tid, one.samples);
+        SampledThread { pid, tid, name: one.name.clone(), samples, busy, ns_per_packet, capacity }
+    };
+    report.threads = order.iter().map(thread).collect();
     let mut known = HashMap::<(Option<u32>, u32, u32), u32>::new();
     for (thread, spots, samples) in &resolved.chains {
         let thread = place[*thread as usize];
@@ -253,8 +309,8 @@ fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<
 /// CPU time per packet in nanoseconds.
 fn per_packet(packets: Option<&PacketCount>, cpu_s: f64) -> Result<f64, &'static str> {
     match packets {
-        None => Err("no interface was given to count packets on (--iface)"),
-        Some(counted) if counted.packets == 0 => Err("no packets on the interface"),
+        None => Err("packets are not counted: name an interface (--iface)"),
+        Some(counted) if counted.packets == 0 => Err("there were no packets"),
         Some(counted) => Ok(cpu_s * 1e9 / counted.packets as f64),
     }
 }

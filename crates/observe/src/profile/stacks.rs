@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts samples by call chain.
 
-use super::events::{Events, Item, What};
+use super::events::{Events, Item, UserState, What};
+use super::unwind::Unwinders;
 use crate::sampler::names::{KERNEL, Names, Spots};
-use linerate_record::profile::SampledThread;
 use std::collections::{BTreeSet, HashMap};
+
+/// A sampled thread.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadSamples {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) samples: u64,
+}
 
 /// Sampled call chains of all threads.
 pub(super) struct Stacks {
     spots: Spots,
-    threads: Vec<SampledThread>,
+    unwinders: Unwinders,
+    /// Samples with a stack copy whose chain ends before the thread's first function.
+    incomplete: u64,
+    threads: Vec<ThreadSamples>,
     thread_numbers: HashMap<(u32, u32), u32>,
     names: HashMap<u32, String>,
     /// The sampled processes and their descendants.
@@ -21,22 +33,31 @@ pub(super) struct Stacks {
     samples: u64,
     /// Number of samples equivalent to time that cannot be sampled.
     unsampled: u64,
+    /// Sampling period in CPU time in each slice, nanoseconds.
+    periods_ns: Vec<u64>,
 }
 
 /// Chains, threads and slices with resolved names.
 pub(super) struct Resolved {
     pub(super) names: Names,
-    pub(super) threads: Vec<SampledThread>,
+    pub(super) threads: Vec<ThreadSamples>,
     pub(super) pids: Vec<u32>,
     /// Thread, spots and sample count of each chain.
     pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
-    /// Samples by innermost spot, per slice.
+    /// Samples by thread and innermost spot, per slice of the window, including slices without
+    /// samples.
+    pub(super) of_threads: Vec<HashMap<(u32, u32), u64>>,
+    /// Sampling period in CPU time in each slice, nanoseconds.
+    pub(super) periods_ns: Vec<u64>,
+    /// Samples by innermost spot, per slice with samples.
     pub(super) slices: Vec<HashMap<u32, u64>>,
     pub(super) samples: u64,
+    /// Samples with a stack copy whose chain ends early.
+    pub(super) incomplete: u64,
 }
 
 /// Name for kernel time, if the kernel cannot be sampled.
-const NOT_SAMPLED: &str = "[not in user mode]";
+pub(super) const NOT_SAMPLED: &str = "[not in user mode]";
 
 /// Functions that enable interrupts. A sample due while interrupts were off is taken here, although
 /// the time belongs to the caller.
@@ -48,6 +69,8 @@ impl Stacks {
         pids.iter().for_each(|&pid| spots.learn(pid));
         Self {
             spots,
+            unwinders: Unwinders::default(),
+            incomplete: 0,
             threads: Vec::new(),
             thread_numbers: HashMap::new(),
             names: HashMap::new(),
@@ -56,16 +79,26 @@ impl Stacks {
             slices: vec![HashMap::new()],
             samples: 0,
             unsampled: 0,
+            periods_ns: Vec::new(),
         }
     }
 
     pub(super) fn take(&mut self, item: Item) {
         let pid = item.pid;
         match item.what {
-            What::Sample { tid, chain } => self.sample(pid, tid, &chain),
-            What::Mapped(mapping) => self.spots.map(pid, mapping),
+            What::Sample { tid, mut chain, user } => {
+                if let Some(user) = user {
+                    self.unwind(pid, &mut chain, &user);
+                }
+                self.sample(pid, tid, &chain);
+            }
+            What::Mapped(mapping) => {
+                self.unwinders.forget(pid);
+                self.spots.map(pid, mapping);
+            }
             What::Named { tid, name, is_exec } => {
                 if is_exec {
+                    self.unwinders.forget(pid);
                     self.spots.begin_program(pid);
                 }
                 if let Some(&number) = self.thread_numbers.get(&(pid, tid)) {
@@ -79,6 +112,14 @@ impl Stacks {
             }
             What::Started { .. } => {}
         }
+    }
+
+    /// Replaces the user-mode part of a chain with the callers found in the copy of the stack.
+    fn unwind(&mut self, pid: u32, chain: &mut Vec<(u64, bool)>, user: &UserState) {
+        let (callers, is_complete) = self.unwinders.chain(&mut self.spots, pid, user);
+        chain.retain(|&(_, is_kernel)| is_kernel);
+        chain.extend(callers.into_iter().map(|address| (address, false)));
+        self.incomplete += u64::from(!is_complete);
     }
 
     fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) {
@@ -116,7 +157,7 @@ impl Stacks {
             let read = || std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok();
             let name = known.or_else(read).or_else(|| self.names.get(&pid).cloned());
             let name = name.map_or_else(|| tid.to_string(), |name| name.trim_end().to_owned());
-            self.threads.push(SampledThread { pid, tid, name, samples: 0 });
+            self.threads.push(ThreadSamples { pid, tid, name, samples: 0 });
         }
         number
     }
@@ -124,6 +165,7 @@ impl Stacks {
     /// Ends a slice: reads its last samples, and accounts for time without samples.
     pub(super) fn end_slice(&mut self, events: &mut Events) {
         events.drain(|item| self.take(item));
+        self.periods_ns.push(events.period_ns());
         events.vary();
         if let Some(due) = events.samples_due() {
             let missing = due.saturating_sub(self.samples + self.unsampled + events.lost());
@@ -145,6 +187,11 @@ impl Stacks {
         self.thread(pid, 0)
     }
 
+    /// PID and TID of each sampled thread.
+    pub(super) fn thread_ids(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.threads.iter().map(|thread| (thread.pid, thread.tid))
+    }
+
     /// The sampled processes and their descendants.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().copied()
@@ -156,9 +203,8 @@ impl Stacks {
     }
 
     /// Resolves names. `is_clock`: samples are delayed while interrupts are off.
-    pub(super) fn resolve(mut self, is_clock: bool) -> Resolved {
+    pub(super) fn resolve(self, is_clock: bool) -> Resolved {
         let names = self.spots.resolve();
-        self.slices.retain(|slice| !slice.is_empty());
         let mut chains = vec![(0, Vec::new(), 0); self.chains.len()];
         for ((thread, mut spots), number) in self.chains {
             if is_clock {
@@ -166,25 +212,32 @@ impl Stacks {
             }
             chains[number as usize] = (thread, spots, 0);
         }
-        let mut slices = Vec::new();
+        let (mut slices, mut of_threads) = (Vec::new(), Vec::new());
         for slice in self.slices {
             let mut by_spot = HashMap::<u32, u64>::new();
+            let mut by_thread = HashMap::<(u32, u32), u64>::new();
             for (number, samples) in slice {
-                let (_, spots, all) = &mut chains[number as usize];
+                let (thread, spots, all) = &mut chains[number as usize];
                 *all += samples;
                 if let Some(&leaf) = spots.last() {
                     *by_spot.entry(leaf).or_default() += samples;
+                    *by_thread.entry((*thread, leaf)).or_default() += samples;
                 }
             }
+            of_threads.push(by_thread);
             slices.push(by_spot);
         }
+        slices.retain(|slice| !slice.is_empty());
         Resolved {
             names,
             threads: self.threads,
             pids: self.pids.into_iter().collect(),
             chains,
+            of_threads,
+            periods_ns: self.periods_ns,
             slices,
             samples: self.samples + self.unsampled,
+            incomplete: self.incomplete,
         }
     }
 }

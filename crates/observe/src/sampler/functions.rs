@@ -4,9 +4,14 @@
 //!
 //! Only the tables are read, and names on demand: a program may be hundreds of megabytes in size.
 
+mod mangling;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod sections;
 mod unwinding;
 
-use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, STT_FUNC};
+use mangling::demangled;
+use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, ProgramType};
+use object::elf::{SHN_UNDEF, STT_FUNC};
 use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
@@ -54,7 +59,7 @@ pub(super) struct Function {
 
 /// Maximum table size: reading larger ones takes too long.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
-const MAX_NAME_BYTES: usize = 1024;
+const MAX_NAME_BYTES: usize = 4096;
 
 impl Functions {
     /// Reads the tables of an ELF file. `None` if it is not an ELF file or is damaged.
@@ -74,9 +79,7 @@ impl Functions {
 
     /// Address of the byte at file offset `offset`.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
-        let segment = self.segments.iter().find(holds)?;
-        Some(segment.address.wrapping_add(offset - segment.offset))
+        address_of(&self.segments, offset)
     }
 
     /// The function that contains `address`.
@@ -109,12 +112,10 @@ impl Functions {
     }
 }
 
-/// Demangles a Rust name and removes its hash; returns others unchanged.
-pub(super) fn demangled(name: &str) -> String {
-    match rustc_demangle::try_demangle(name) {
-        Ok(readable) => format!("{readable:#}"),
-        Err(_) => name.to_owned(),
-    }
+fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
+    let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
+    let segment = segments.iter().find(holds)?;
+    Some(segment.address.wrapping_add(offset - segment.offset))
 }
 
 fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
@@ -133,15 +134,6 @@ where
     R: ReadRef<'a>,
 {
     let elf = ElfFile::<Elf, R>::parse(data).ok()?;
-    let endian = elf.endian();
-    let of_kind = |kind| {
-        let headers = elf.elf_program_headers().iter();
-        headers.filter(move |header| header.p_type(endian) == kind).map(move |header| Segment {
-            offset: header.p_offset(endian).into(),
-            bytes: header.p_filesz(endian).into(),
-            address: header.p_vaddr(endian).into(),
-        })
-    };
     let mut symbols = Vec::new();
     for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
         symbols.extend(functions_of(&elf, table).into_iter().flatten());
@@ -154,7 +146,25 @@ where
         let symbol = &mut symbols[at];
         symbol.end = if symbol.end > symbol.start { symbol.end.min(next) } else { next };
     }
-    Some((of_kind(PT_LOAD).collect(), symbols, of_kind(PT_GNU_EH_FRAME).next()))
+    let index = segments(&elf, PT_GNU_EH_FRAME).first().copied();
+    Some((segments(&elf, PT_LOAD), symbols, index))
+}
+
+/// Segments of type `kind`.
+fn segments<'a, Elf, R>(elf: &ElfFile<'a, Elf, R>, kind: ProgramType) -> Vec<Segment>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let endian = elf.endian();
+    let headers = elf.elf_program_headers().iter();
+    let of_kind = headers.filter(|header| header.p_type(endian) == kind);
+    let segment = |header: &Elf::ProgramHeader| Segment {
+        offset: header.p_offset(endian).into(),
+        bytes: header.p_filesz(endian).into(),
+        address: header.p_vaddr(endian).into(),
+    };
+    of_kind.map(segment).collect()
 }
 
 fn functions_of<'a, Elf, R>(

@@ -6,13 +6,18 @@
 //! Files are opened during the window, because their process may exit, and parsed after it, because
 //! symbol tables take longer than samples.
 
+mod files;
+mod jit;
+
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
 use super::maps::{self, BYTES_BEFORE, INSTRUCTION_BYTES, Mapping, Mappings, Memory};
 use super::polling::Place;
+use jit::PerfMap;
+use linerate_record::why::Unread;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 /// A function of a process or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +35,10 @@ const PLACE_BYTES: u64 = 64;
 const MAX_FILES: usize = 256;
 /// File name of kernel functions.
 pub(crate) const KERNEL: &str = "kernel";
+/// File name of functions that a program generated at run time and named itself.
+const JIT: &str = "[jit]";
+/// Function and file name of generated code without names.
+const ANONYMOUS: &str = "[anon]";
 
 /// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +46,8 @@ enum Region {
     Kernel,
     /// A file, by number.
     File(u32),
+    /// Code that a program generated, by number; the position is its address.
+    Generated(u32),
     /// Code without functions, by number: `[vdso]`.
     Named(u32),
 }
@@ -50,7 +61,8 @@ pub(crate) struct Spots {
     spots: Vec<(Region, u64)>,
     numbers: HashMap<(Region, u64), u32>,
     processes: HashMap<u32, Process>,
-    files: Vec<(String, Option<File>)>,
+    files: Vec<MappedFile>,
+    generated: Vec<Generated>,
     /// File numbers by device and inode.
     file_numbers: HashMap<(String, u64), u32>,
     names: Vec<FunctionName>,
@@ -66,11 +78,29 @@ impl Default for Spots {
             numbers: HashMap::new(),
             processes: HashMap::new(),
             files: Vec::new(),
+            generated: Vec::new(),
             file_numbers: HashMap::new(),
             names: Vec::new(),
             shared_numbers: HashMap::new(),
         }
     }
+}
+
+/// A file with code.
+#[derive(Debug)]
+struct MappedFile {
+    name: String,
+    path: String,
+    /// The file, or the reason why it cannot be read.
+    file: Result<File, String>,
+}
+
+/// Code that a program generated at run time.
+#[derive(Debug)]
+struct Generated {
+    pid: u32,
+    /// Its perf map file, once it exists.
+    map: Option<File>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +110,8 @@ struct Process {
     is_fresh: bool,
     /// Spots of addresses seen.
     spots: HashMap<u64, u32>,
+    /// Number of the code that it generated.
+    generated: Option<u32>,
 }
 
 impl Spots {
@@ -118,6 +150,18 @@ impl Spots {
     /// Allows mappings to be read again for addresses outside all known ones.
     pub(crate) fn begin_slice(&mut self) {
         self.processes.values_mut().for_each(|process| process.is_fresh = false);
+        self.open_perf_maps();
+    }
+
+    /// Opens perf map files that have appeared, for processes that still run the same program.
+    fn open_perf_maps(&mut self) {
+        for (number, generated) in self.generated.iter_mut().enumerate() {
+            let process = self.processes.get(&generated.pid);
+            let is_same = process.is_some_and(|now| now.generated == Some(number as u32));
+            if generated.map.is_none() && is_same {
+                generated.map = jit::open(generated.pid);
+            }
+        }
     }
 
     /// Reads the mappings of a process while it exists.
@@ -139,6 +183,10 @@ impl Spots {
         }
         let spot = match maps::find(&process.mappings.code, address).cloned() {
             None => self.named("[unknown]", "[unknown]"),
+            Some(mapping) if self.is_generated(pid, &mapping) => {
+                let generated = self.generated(pid);
+                self.number(Region::Generated(generated), address)
+            }
             Some(mapping) if mapping.name().starts_with('[') => {
                 self.named(mapping.name(), mapping.name())
             }
@@ -151,6 +199,22 @@ impl Spots {
         spot
     }
 
+    /// The code mapping that contains an address of a process, and the number of its file; `None`
+    /// for code outside files.
+    pub(crate) fn module(&mut self, pid: u32, address: u64) -> Option<(Mapping, u32)> {
+        let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
+        if mapping.name().starts_with('[') || self.is_generated(pid, &mapping) {
+            return None;
+        }
+        let number = self.file(pid, &mapping);
+        Some((mapping, number))
+    }
+
+    /// A file with code, if it can be read.
+    pub(crate) fn file_of(&self, number: u32) -> Option<&File> {
+        self.files[number as usize].file.as_ref().ok()
+    }
+
     /// Code before an address in a process, and of the instruction there; truncated at the ends of
     /// its file. `None` for code outside files.
     pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -159,7 +223,7 @@ impl Spots {
             return None;
         }
         let number = self.file(pid, &mapping);
-        let file = self.files[number as usize].1.as_ref()?;
+        let file = self.files[number as usize].file.as_ref().ok()?;
         let offset = address - mapping.start + mapping.offset;
         let before = (offset as usize).min(BYTES_BEFORE);
         let mut bytes = vec![0; before + INSTRUCTION_BYTES];
@@ -197,8 +261,29 @@ impl Spots {
         let key = (mapping.device.clone(), mapping.inode);
         let number = *self.file_numbers.entry(key).or_insert(next);
         if number == next {
-            let file = open(pid, mapping).filter(|_| self.files.len() < MAX_FILES);
-            self.files.push((mapping.name().to_owned(), file));
+            let file = match self.files.len() < MAX_FILES {
+                true => files::open(pid, mapping),
+                false => Err(format!("more than {MAX_FILES} files")),
+            };
+            let (name, path) = (mapping.name().to_owned(), mapping.path.clone());
+            self.files.push(MappedFile { name, path, file });
+        }
+        number
+    }
+
+    /// Whether the code of a mapping was generated at run time.
+    fn is_generated(&self, pid: u32, mapping: &Mapping) -> bool {
+        let is_known = self.file_numbers.contains_key(&(mapping.device.clone(), mapping.inode));
+        !is_known && files::is_generated(pid, mapping)
+    }
+
+    /// Returns the number of the code that a process generated.
+    fn generated(&mut self, pid: u32) -> u32 {
+        let next = self.generated.len() as u32;
+        let process = self.processes.entry(pid).or_default();
+        let number = *process.generated.get_or_insert(next);
+        if number == next {
+            self.generated.push(Generated { pid, map: jit::open(pid) });
         }
         number
     }
@@ -213,23 +298,55 @@ impl Spots {
         number
     }
 
+    /// What has no function names, and why. Only sampled files are opened.
+    fn unread(&self) -> Vec<Unread> {
+        let of_file = |one: &MappedFile| {
+            let reason = one.file.as_ref().err()?;
+            Some(Unread {
+                what: "names".to_owned(),
+                reason: format!("functions of {} have no names: {reason}", one.path),
+                fix: Some(
+                    "run as root, which can read deleted files and files of containers".to_owned(),
+                ),
+            })
+        };
+        let of_process = |one: &Generated| {
+            let pid = one.pid;
+            one.map.is_none().then(|| Unread {
+                what: "names".to_owned(),
+                reason: format!(
+                    "code generated by process {pid} has no names: no perf map file in /tmp"
+                ),
+                fix: Some(
+                    "node --perf-basic-prof, python3 -X perf, jcmd PID Compiler.perfmap".to_owned(),
+                ),
+            })
+        };
+        let files = self.files.iter().filter_map(of_file);
+        files.chain(self.generated.iter().filter_map(of_process)).collect()
+    }
+
     /// Resolves the functions and places of all spots, after the window.
-    pub(crate) fn resolve(self) -> Names {
+    pub(crate) fn resolve(mut self) -> Names {
+        self.open_perf_maps();
         let of_kernel = self.spots.iter().filter(|(region, _)| *region == Region::Kernel);
         let grain = self.grain;
         let addresses = of_kernel.map(|(_, position)| last_byte(*position, grain)).collect();
         let kernel = kernel_symbols(addresses);
-        let mut files: Vec<(String, Option<Functions>)> = Vec::new();
-        for (name, file) in self.files {
-            files.push((name, file.and_then(Functions::read)));
-        }
-        let mut names = Names::default();
+        let mut names = Names { unread: self.unread(), ..Names::default() };
+        let of_file = |one: MappedFile| (one.name, one.file.ok().and_then(Functions::read));
+        let files: Vec<_> = self.files.into_iter().map(of_file).collect();
+        let of_map = |one: Generated| one.map.map(PerfMap::read);
+        let maps: Vec<_> = self.generated.into_iter().map(of_map).collect();
         let mut place_numbers = HashMap::new();
         let mut function_numbers = HashMap::new();
         for (region, position) in self.spots {
             let (name, offset) = match region {
                 Region::Kernel => kernel_function(&kernel, position, grain),
                 Region::File(number) => user_function(&files[number as usize], position, grain),
+                Region::Generated(number) => {
+                    generated_function(maps[number as usize].as_ref(), position, grain)
+                }
                 Region::Named(number) => (self.names[number as usize].clone(), 0),
             };
             let is_kernel = name.file == KERNEL;
@@ -252,6 +369,8 @@ impl Spots {
 /// Functions and places by number.
 #[derive(Default)]
 pub(crate) struct Names {
+    /// What has no function names, and why.
+    pub unread: Vec<Unread>,
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
     /// The place of each spot.
@@ -310,11 +429,22 @@ fn user_function(
     (FunctionName { name, file: file.clone() }, address.unwrap_or(offset).saturating_sub(start))
 }
 
+/// The name of a generated function, and the offset of `address` in it.
+fn generated_function(map: Option<&PerfMap>, address: u64, grain: u64) -> (FunctionName, u64) {
+    let found =
+        map.and_then(|map| map.find(address).or_else(|| map.find(last_byte(address, grain))));
+    let (start, name, file) = match found {
+        Some((start, name)) => (start, name, JIT),
+        None => (address, ANONYMOUS.to_owned(), ANONYMOUS),
+    };
+    (FunctionName { name, file: file.to_owned() }, address.saturating_sub(start))
+}
+
 impl Process {
     fn read(pid: u32) -> Self {
         let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
-        Self { mappings, is_fresh: true, spots: HashMap::new() }
+        Self { mappings, is_fresh: true, ..Self::default() }
     }
 
     /// Reads the mappings again; keeps the known ones if the process has exited.
@@ -322,22 +452,7 @@ impl Process {
         let now = Self::read(pid);
         match now.mappings.code.is_empty() {
             true => self.is_fresh = true,
-            false => *self = now,
+            false => *self = Self { generated: self.generated, ..now },
         }
     }
-}
-
-/// Opens the file of a mapping as its process sees it: the mapped file itself, even if its name now
-/// refers to another; otherwise the file of that name, if it is the same.
-fn open(pid: u32, mapping: &Mapping) -> Option<File> {
-    let Mapping { start, end, .. } = mapping;
-    let itself = File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    if let Ok(file) = itself {
-        return Some(file);
-    }
-    let of_process = File::open(format!("/proc/{pid}/root{}", mapping.path));
-    // If the process has ended, the file is usually still there.
-    let file = of_process.or_else(|_| File::open(&mapping.path)).ok()?;
-    let is_it = |meta: std::fs::Metadata| meta.ino() == mapping.inode && meta.is_file();
-    file.metadata().is_ok_and(is_it).then_some(file)
 }

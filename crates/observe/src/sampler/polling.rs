@@ -48,6 +48,7 @@
 
 mod fit;
 mod places;
+mod work;
 
 use fit::{Folds, Line};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
@@ -92,6 +93,12 @@ pub struct Separated {
     pub is_polling: BTreeMap<u32, bool>,
     /// Share of the poll loop's time that is in the kernel, 0 to 1.
     pub kernel_share: f64,
+    /// Share of the thread's time in slices in which it did not poll, 0 to 1.
+    pub saturated: f64,
+    /// Load from which the thread did not poll, packets per second of CPU time.
+    saturated_from: f64,
+    /// Maximum load of slices used for fitting.
+    fitted_to: f64,
 }
 
 /// Reasons why work and polling cannot be separated.
@@ -111,6 +118,12 @@ pub enum CannotTell {
     NoPollLoop,
     /// Shares are not linear in the load.
     NotLinear,
+    /// Packets are counted later than they are handled.
+    LatePacketCounts,
+    /// The thread's CPU time was not read.
+    NoCpuTime,
+    /// Its samples count cycles, and exclude the kernel.
+    KernelNotSampled,
     /// Its time depends on more than the counted packets: cost between these bounds, ns.
     SeveralJobs(f64, f64),
 }
@@ -134,10 +147,22 @@ impl fmt::Display for CannotTell {
                 "the packet rate varies too little to separate work from polling: watch longer, or \
                  while the load changes",
             ),
-            Self::NoPollLoop => f.write_str("no function's share falls as the packet rate rises"),
+            Self::NoPollLoop => f.write_str(
+                "no function's share falls significantly as packets rise: it does not poll, or \
+                 packets take almost none or almost all of its time (watch longer)",
+            ),
             Self::NotLinear => f.write_str(
                 "time does not grow in proportion to packets: several kinds of packets, or a lower \
                  cost per packet under load",
+            ),
+            Self::LatePacketCounts => f.write_str(
+                "its packets are counted later than it handles them: watch longer, which makes \
+                 the slices of the window longer",
+            ),
+            Self::NoCpuTime => f.write_str("its CPU time per slice could not be read"),
+            Self::KernelNotSampled => f.write_str(
+                "cycles are sampled without the kernel: sample CPU time (--period 1000000), or run \
+                 as root",
             ),
             Self::SeveralJobs(low, high) => write!(
                 f,
@@ -154,6 +179,8 @@ const MIN_SAMPLES: u64 = 1000;
 const MIN_SLICES: usize = 16;
 /// Maximum share of time asleep: threads that sleep more wait for packets by other means.
 const MAX_ASLEEP: f64 = 0.05;
+/// Number of slices merged to check whether packets are counted late.
+const MERGED: usize = 4;
 /// Minimum coefficient of variation of the load.
 const MIN_SPREAD: f64 = 0.1;
 /// Maximum deviation from linearity, in busy share.
@@ -186,24 +213,85 @@ pub fn separate(
     if slices.iter().all(|slice| slice.packets.is_none()) && !slices.is_empty() {
         return Err(CannotTell::NoPacketCounter);
     }
-    let is_useful = |slice: &&Slice| slice.samples() > 0 && slice.packets.is_some();
-    let useful: Vec<&Slice> = slices.iter().filter(is_useful).collect();
-    let samples = useful.iter().map(|slice| slice.samples()).sum();
-    if samples < MIN_SAMPLES || useful.len() < MIN_SLICES {
+    let useful: Vec<&Slice> = slices.iter().filter(|slice| is_useful(slice)).collect();
+    let found = fitted(&useful, places, seed)?;
+    if is_attenuated(&useful, places, found.cost_ns, seed) {
+        return Err(CannotTell::LatePacketCounts);
+    }
+    Ok(found)
+}
+
+fn is_useful(slice: &Slice) -> bool {
+    slice.samples() > 0 && slice.packets.is_some()
+}
+
+/// Separates work from polling by `useful` slices, excluding those in which the thread had no time
+/// left: packets counted in them may have been lost.
+fn fitted(useful: &[&Slice], places: &[Place], seed: u64) -> Result<Separated, CannotTell> {
+    let samples: u64 = useful.iter().map(|slice| slice.samples()).sum();
+    enough(useful)?;
+    let grouped = places::group(useful, places);
+    let mut loads = loads(useful)?;
+    let mut folds = Folds::new(&loads, useful, &grouped);
+    let saturated_from = folds.saturated_from();
+    let below: Vec<&Slice> =
+        useful.iter().copied().filter(|slice| load(slice).rate < saturated_from).collect();
+    let busy_above = folds.busy_from(saturated_from);
+    let grouped = places::group(&below, places);
+    if saturated_from.is_finite() {
+        enough(&below)?;
+        loads = self::loads(&below)?;
+        folds = Folds::new(&loads, &below, &grouped);
+    }
+    let all: Vec<usize> = (0..below.len()).collect();
+    let folds = straight(folds, &all)?;
+    let weight = loads.iter().map(|load| load.weight).sum::<f64>();
+    let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
+    let cost = cost(&folds, &all, mean, seed)?;
+    let (part, rest) = (weight / samples as f64, 1.0 - weight / samples as f64);
+    let of_all = |end: f64| (end * mean).min(1.0) * part + busy_above * rest;
+    Ok(Separated {
+        busy: within_one(Estimate {
+            value: of_all(cost.value),
+            low: of_all(cost.low),
+            high: of_all(cost.high),
+            ..cost
+        }),
+        cost_ns: cost.scale(1e9),
+        is_polling: trends(&loads, &below, places),
+        kernel_share: folds.kernel_share(&all),
+        saturated: rest,
+        saturated_from,
+        fitted_to: folds.limit(),
+    })
+}
+
+fn enough(slices: &[&Slice]) -> Result<(), CannotTell> {
+    let samples = slices.iter().map(|slice| slice.samples()).sum();
+    if samples < MIN_SAMPLES || slices.len() < MIN_SLICES {
         return Err(CannotTell::TooFewSamples(samples));
     }
-    let loads = loads(&useful)?;
-    let grouped = places::group(&useful, places);
-    let all: Vec<usize> = (0..useful.len()).collect();
-    let folds = straight(Folds::new(&loads, &useful, &grouped), &all)?;
-    let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / samples as f64;
-    let cost = cost(&folds, &all, mean, seed)?;
-    Ok(Separated {
-        busy: within_one(cost.scale(mean)),
-        cost_ns: cost.scale(1e9),
-        is_polling: trends(&loads, &useful, places),
-        kernel_share: folds.kernel_share(&all),
-    })
+    Ok(())
+}
+
+/// Whether the cost per packet is higher with slices [`MERGED`] times as long: then packets are
+/// counted later than they are handled, and the loads of short slices do not match their samples.
+fn is_attenuated(useful: &[&Slice], places: &[Place], cost_ns: Estimate, seed: u64) -> bool {
+    let merge = |slices: &[&Slice]| {
+        let mut counts = BTreeMap::<u32, u32>::new();
+        for &(place, count) in slices.iter().flat_map(|slice| &slice.counts) {
+            *counts.entry(place).or_default() += count;
+        }
+        Slice {
+            run_ns: slices.iter().map(|slice| slice.run_ns).sum(),
+            packets: slices.iter().map(|slice| slice.packets).sum(),
+            counts: counts.into_iter().collect(),
+        }
+    };
+    let merged: Vec<Slice> = useful.chunks_exact(MERGED).map(merge).collect();
+    let merged: Vec<&Slice> = merged.iter().collect();
+    // If the load varies faster than that, longer slices are inconclusive.
+    fitted(&merged, places, seed).is_ok_and(|found| found.cost_ns.low > cost_ns.high)
 }
 
 /// The load of a slice.
@@ -215,13 +303,14 @@ struct Load {
     weight: f64,
 }
 
+fn load(slice: &Slice) -> Load {
+    let seconds = slice.run_ns.max(1) as f64 / 1e9;
+    let packets = slice.packets.unwrap_or(0);
+    Load { rate: packets as f64 / seconds, weight: slice.samples() as f64 }
+}
+
 fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
-    let load = |slice: &&Slice| {
-        let seconds = slice.run_ns.max(1) as f64 / 1e9;
-        let packets = slice.packets.unwrap_or(0);
-        Load { rate: packets as f64 / seconds, weight: slice.samples() as f64 }
-    };
-    let loads: Vec<Load> = slices.iter().map(load).collect();
+    let loads: Vec<Load> = slices.iter().map(|slice| load(slice)).collect();
     let weight: f64 = loads.iter().map(|load| load.weight).sum();
     let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
     if mean <= 0.0 {

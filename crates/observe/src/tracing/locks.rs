@@ -20,7 +20,7 @@ const LIMIT: u64 = 500;
 /// Pages per ring: 300 waits of about 100 bytes.
 const RING_PAGES: usize = 8;
 /// Fields of tracepoint samples: the record, which begins with the tracepoint ID.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 
 /// Kernel lock waits of the watched threads.
 #[derive(Debug)]

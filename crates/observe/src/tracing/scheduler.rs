@@ -36,7 +36,7 @@ struct Layout {
 /// kernel, in slices of 0.1 s, 0.3 % of a CPU.
 const LIMIT: u64 = 300;
 /// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 /// Pages per ring: 2,000 events.
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was preempted.

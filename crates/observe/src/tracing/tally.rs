@@ -45,7 +45,7 @@ struct Counted {
 /// s, 0.25 % of a CPU.
 const LIMIT: u64 = 500;
 /// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false, stack_bytes: 0 };
 const RING_PAGES: usize = 8;
 /// Maximum number of values listed.
 const MAX_VALUES: usize = 10;

@@ -6,6 +6,7 @@ use super::shown;
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{ABSENT, clean, count, interval, percent};
+use linerate_record::Figure;
 use linerate_record::profile::ProfileReport;
 use linerate_record::stats::interval_name;
 use linerate_record::units::three_digits;
@@ -45,7 +46,16 @@ fn classes(report: &ProfileReport, style: &Style) -> String {
 }
 
 fn threads(report: &ProfileReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["thread", ">pid", ">tid", ">samples", ">share %"]);
+    let mut grid = Grid::new(&[
+        "thread",
+        ">pid",
+        ">tid",
+        ">samples",
+        ">share %",
+        ">busy %",
+        ">ns/packet",
+        ">capacity kpps",
+    ]);
     for thread in &report.threads {
         grid.row(vec![
             clean(&thread.name),
@@ -53,9 +63,16 @@ fn threads(report: &ProfileReport, style: &Style) -> String {
             thread.tid.to_string(),
             count(thread.samples),
             percent(thread.samples as f64 / report.samples.max(1) as f64),
+            thread.busy.as_number().map_or_else(|| ABSENT.to_owned(), percent),
+            thread.ns_per_packet.as_number().map_or_else(|| ABSENT.to_owned(), three_digits),
+            kpps(&thread.capacity),
         ]);
     }
     headed("Threads", &grid, style)
+}
+
+fn kpps(rate: &Figure) -> String {
+    rate.as_number().map_or_else(|| ABSENT.to_owned(), |rate| three_digits(rate / 1e3))
 }
 
 /// Formats the call paths with the most samples, innermost function last.

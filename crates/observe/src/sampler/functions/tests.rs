@@ -43,17 +43,6 @@ fn without_symbols_its_bounds_are_found_all_the_same() {
 }
 
 #[test]
-fn names_of_rust_are_readable_and_others_as_they_are() {
-    assert_eq!(
-        demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
-        "core::fmt::Write::write_fmt"
-    );
-    assert_eq!(demangled("eth_af_packet_rx"), "eth_af_packet_rx");
-    // C++: left to c++filt.
-    assert_eq!(demangled("_ZN4bess5Task3RunEv"), "_ZN4bess5Task3RunEv");
-}
-
-#[test]
 fn what_is_not_an_elf_file_has_no_functions() {
     assert!(Functions::read(File::open("/proc/self/maps").unwrap()).is_none());
     assert!(Functions::read(File::open("/dev/null").unwrap()).is_none());

@@ -47,7 +47,7 @@ impl Line {
         }
     }
 
-    fn at(&self, rate: f64) -> f64 {
+    pub(super) fn at(&self, rate: f64) -> f64 {
         self.intercept + self.slope * rate
     }
 
@@ -88,6 +88,10 @@ pub(super) struct Folds<'a> {
     limit: f64,
 }
 
+/// Minimum number of anchor samples expected if the thread only polled: fewer are inconclusive.
+const MIN_DUE: f64 = 100.0;
+/// Share of the expected anchor samples below which the thread did not poll.
+const NO_POLLING: f64 = 0.03;
 /// Number of neighbouring slices kept in one half: correlated noise must not reach the other half.
 const NEIGHBOURS: usize = 2;
 
@@ -141,6 +145,45 @@ impl<'a> Folds<'a> {
         rates.sort_by(f64::total_cmp);
         self.limit = rates[rates.len() / 2];
         self
+    }
+
+    /// The load from which the thread had no time left to poll: that of the slices with the most
+    /// packets in which anchors have next to no samples. Infinite if it always had time.
+    pub(super) fn saturated_from(&self) -> f64 {
+        let mut order: Vec<usize> = (0..self.loads.len()).collect();
+        order.sort_by(|&a, &b| self.loads[b].rate.total_cmp(&self.loads[a].rate));
+        let (mut weight, mut hits, mut from) = (0.0, 0.0, f64::INFINITY);
+        let without = self.share_of_anchors();
+        for slice in order {
+            weight += self.loads[slice].weight;
+            hits += self.anchors[slice];
+            if weight * without >= MIN_DUE && hits < NO_POLLING * weight * without {
+                from = self.loads[slice].rate;
+            }
+        }
+        from
+    }
+
+    /// Busy share of slices at this load or more.
+    pub(super) fn busy_from(&self, rate: f64) -> f64 {
+        let is_above = |&slice: &usize| self.loads[slice].rate >= rate;
+        let above: Vec<usize> = (0..self.loads.len()).filter(is_above).collect();
+        let weight: f64 = above.iter().map(|&slice| self.loads[slice].weight).sum();
+        let hits: f64 = above.iter().map(|&slice| self.anchors[slice]).sum();
+        let due = (weight * self.share_of_anchors()).max(f64::MIN_POSITIVE);
+        (1.0 - hits / due).clamp(0.0, 1.0)
+    }
+
+    /// Share of samples at anchors in the absence of packets.
+    fn share_of_anchors(&self) -> f64 {
+        let all: Vec<usize> = (0..self.loads.len()).collect();
+        let [a, b] = self.lines(&self.anchors, &all);
+        ((a.intercept + b.intercept) / 2.0).clamp(0.0, 1.0)
+    }
+
+    /// Maximum load of slices used for fitting.
+    pub(super) fn limit(&self) -> f64 {
+        self.limit
     }
 
     /// Slices of `chosen` used for fitting.

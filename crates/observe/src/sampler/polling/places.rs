@@ -6,7 +6,7 @@ use super::{Place, Slice};
 use std::collections::BTreeMap;
 
 /// Minimum number of samples for the slope of a place.
-const MIN_OF_PLACE: u64 = 30;
+pub(super) const MIN_OF_PLACE: u64 = 30;
 /// Share of all samples above which a function is split into places: compilers often inline the
 /// work into the poll loop.
 const MIN_SHARE_APART: f64 = 0.05;
@@ -70,6 +70,12 @@ pub(super) fn by_function(slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, 
     }
     found.retain(|_, counts| counts.iter().sum::<f64>() >= MIN_OF_PLACE as f64);
     found
+}
+
+/// Samples of a slice in the functions selected by `is_it`.
+pub(super) fn counts_of(slice: &Slice, places: &[Place], is_it: impl Fn(u32) -> bool) -> f64 {
+    let of_them = counts(slice, places).filter(|&(place, _)| is_it(places[place].function));
+    of_them.map(|(_, count)| f64::from(count)).sum()
 }
 
 /// Samples of a slice by place, excluding unlisted places.

@@ -28,6 +28,8 @@ struct Program {
     least_run: f64,
     slices: usize,
     slice_s: f64,
+    /// Update interval of the packet counter in seconds; 0: counts are never late.
+    period_s: f64,
 }
 
 impl Default for Program {
@@ -42,6 +44,7 @@ impl Default for Program {
             least_run: 1.0,
             slices: 100,
             slice_s: 0.05,
+            period_s: 0.0,
         }
     }
 }
@@ -67,14 +70,21 @@ impl Program {
         (0..self.poll.len() as u32).map(place).collect()
     }
 
+    /// A busy share above 1 means that the thread loses packets which are counted.
     fn watch(&self, random: &mut Random) -> (Vec<Slice>, Truth) {
         let (mut run_s, mut busy_s, mut packets) = (0.0, 0.0, 0.0);
         let mut slices = Vec::new();
-        for _ in 0..self.slices {
-            let busy = self.busy.0 + (self.busy.1 - self.busy.0) * random.uniform();
+        let mut offered = 0.0;
+        for slice in 0..self.slices {
+            // With late counts, the load is constant for 8 slices.
+            if self.period_s == 0.0 || slice % 8 == 0 {
+                offered = self.busy.0 + (self.busy.1 - self.busy.0) * random.uniform();
+            }
+            let busy = f64::min(offered, 1.0);
             let run = self.slice_s * (self.least_run + (1.0 - self.least_run) * random.uniform());
             let cost = self.cost_ns * (1.0 - self.saved * busy) / 1e9;
             let of_slice = (busy * run / cost).round();
+            let counted = (offered * run / cost).round();
             let share = |f: usize| {
                 let own = (1.0 - busy - self.other_job) * self.poll[f] + busy * self.work[f];
                 own + if f + 1 == self.poll.len() { self.other_job } else { 0.0 }
@@ -86,12 +96,32 @@ impl Program {
             }
             slices.push(Slice {
                 run_ns: (run * 1e9) as u64,
-                packets: Some(of_slice as u64),
+                packets: Some(counted as u64),
                 counts: (0..).zip(counts).collect(),
             });
             (run_s, busy_s, packets) = (run_s + run, busy_s + busy * run, packets + of_slice);
         }
+        if self.period_s > 0.0 {
+            self.delay(&mut slices);
+        }
         (slices, Truth { cost_ns: busy_s / packets * 1e9, busy: busy_s / run_s })
+    }
+
+    /// Counts packets only at the end of each period.
+    fn delay(&self, slices: &mut [Slice]) {
+        let mut handled = vec![0.0];
+        for slice in slices.iter() {
+            handled.push(handled[handled.len() - 1] + slice.packets.unwrap_or(0) as f64);
+        }
+        let counted = |end: usize| {
+            let in_periods = (end as f64 * self.slice_s / self.period_s).floor() * self.period_s;
+            let at = in_periods / self.slice_s;
+            let next = handled[(at as usize + 1).min(handled.len() - 1)];
+            (handled[at as usize] + at.fract() * (next - handled[at as usize])) as u64
+        };
+        for (end, slice) in (1..).zip(slices) {
+            slice.packets = Some(counted(end) - counted(end - 1));
+        }
     }
 
     /// Answers for many windows, each with its true values.
@@ -122,6 +152,50 @@ fn assert_right(name: &str, program: &Program, answered: f64) {
     assert!(costs >= least && busy >= least, "{name}: {costs} and {busy} of {n}, least {least}");
     let far = |found: &Separated, truth: &Truth| (found.busy.value - truth.busy).abs() > 0.1;
     assert_eq!(hits(&far), 0, "{name}: busy share off by more than 0.1");
+}
+
+/// Compares the costs of individual functions with the truth.
+fn assert_functions_right(name: &str, program: &Program) {
+    let answers = program.answers();
+    let (mut all, mut hits) = (0, 0);
+    let places = program.places();
+    for (trial, (answer, truth)) in (0..).zip(&answers) {
+        let (slices, _) = &program.watch(&mut Random::new(trial));
+        let Ok(found) = answer else { continue };
+        let of_all = found.work_ns(slices, &places, |_| true, 1).unwrap();
+        assert!((of_all.value / found.cost_ns.value - 1.0).abs() < 0.01, "{name}: {of_all:?}");
+        for function in 0..places.len() as u32 {
+            let cost = found.work_ns(slices, &places, |one| one == function, 1);
+            let Some(cost) = cost else { continue };
+            let true_ns = truth.cost_ns * program.work[function as usize];
+            all += 1;
+            hits += u64::from(cost.low <= true_ns && true_ns <= cost.high);
+        }
+    }
+    assert!(all >= TRIALS, "{name}: {all}");
+    assert!(hits >= least_hits(all, CONFIDENCE, 0.001), "{name}: {hits} of {all}");
+}
+
+#[test]
+fn costs_of_functions_are_covered() {
+    assert_functions_right("four functions", &Program::default());
+    let shared = Program { work: vec![0.0, 0.1, 0.6, 0.3], ..Program::default() };
+    assert_functions_right("work enters the loop", &shared);
+    assert_functions_right("light", &Program { cost_ns: 60.0, ..Program::default() });
+}
+
+/// No cost is outside its interval and wrong by more than 10 %.
+fn assert_cost_not_confidently_wrong(name: &str, program: &Program) {
+    let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
+        let far = |found: &Separated| {
+            found.cost_ns.low > truth.cost_ns * 1.1 || found.cost_ns.high < truth.cost_ns * 0.9
+        };
+        answer.as_ref().is_ok_and(far)
+    };
+    let answers = program.answers();
+    let wrong = answers.iter().filter(|answer| is_wrong(answer)).count() as u64;
+    let silent = answers.iter().filter(|(answer, _)| answer.is_err()).count();
+    assert!(wrong <= TRIALS / 20, "{name}: {wrong} wrong, {silent} silent");
 }
 
 /// No answer that is far off is given with confidence.
@@ -173,6 +247,22 @@ fn they_are_covered_where_load_is_never_absent() {
     assert_right("20 to 80 %", &program, 0.9);
     let saturated = Program { busy: (0.5, 1.0), ..Program::default() };
     assert_not_confidently_wrong("50 to 100 %", &saturated);
+}
+
+#[test]
+fn packets_beyond_what_a_thread_can_do_are_not_handled() {
+    for most in [1.2, 1.6, 2.5] {
+        let program = Program { busy: (0.0, most), ..Program::default() };
+        assert_right(&format!("offered up to {most}"), &program, 0.7);
+    }
+}
+
+#[test]
+fn packets_that_are_counted_late_do_not_make_it_cheaper() {
+    for period_s in [0.02, 0.03, 0.04, 0.07, 0.11, 0.25] {
+        let program = Program { period_s, ..Program::default() };
+        assert_cost_not_confidently_wrong(&format!("every {period_s} s"), &program);
+    }
 }
 
 #[test]

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a profile on threads that poll.
+
+use linerate_record::profile::ProfileReport;
+use linerate_record::stats::Estimate;
+use linerate_record::why::PacketCount;
+use linerate_record::{Body, Figure, Tier, fixtures};
+use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
+
+fn figure(unit: &str, value: f64, part: f64) -> Figure {
+    let (low, high) = (value * (1.0 - part), value * (1.0 + part));
+    let estimate = Estimate { value, low, high, confidence: 0.9, n: 99 };
+    Figure::number(unit, estimate, Tier::Sw, "by hand")
+}
+
+/// The report of the stored profile after `change`, joined into one line.
+fn screen(change: impl Fn(&mut ProfileReport)) -> String {
+    let mut record = fixtures::record("profile");
+    let Body::Profile(report) = &mut record.body else { panic!("a profile") };
+    report.packets =
+        Some(PacketCount { packets: 100_000, bytes: None, counter: "eth0 rx_packets".to_owned() });
+    change(report);
+    let (style, detail) = (Style::plain(100), Detail::Screen);
+    let options = Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table };
+    text(&record, &options).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_polling_thread_has_its_load_and_its_room() {
+    let text = screen(|report| {
+        let thread = &mut report.threads[0];
+        (thread.name, thread.tid) = ("poll".to_owned(), 7);
+        thread.busy = figure("ratio", 0.4, 0.1);
+        thread.ns_per_packet = figure("ns/packet", 250.0, 0.1);
+        thread.capacity = figure("packets/s", 4e6, 0.1);
+    });
+    let line = "polling poll (7): busy 40.0 % (36.0 to 44.0) of its CPU time, 250 (225 to 275) \
+                ns/packet; capacity 4000 (3600 to 4400) kpps";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn a_thread_that_cannot_be_determined_has_the_reason() {
+    let text = screen(|report| {
+        let thread = &mut report.threads[0];
+        (thread.name, thread.tid) = ("poll".to_owned(), 7);
+        thread.busy = Figure::absent("ratio", Tier::Sw, "by hand", "the load is constant");
+    });
+    let line = "polling poll (7): cannot tell work from polling: the load is constant; \
+                costs include both";
+    assert!(text.contains(line), "{text}");
+}

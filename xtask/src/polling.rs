@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask polling`: compares `linerate profile` of polling threads with their own
+//! measurements and with `perf record`. The table lists failures first.
+//!
+//! Each program polls one end of a veth pair in a network namespace of its own, as root, while a
+//! sender at the other end changes its rate every second.
+
+use crate::command::{cargo, output, program, root};
+use linerate_record::random::Random;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Settings.
+pub(crate) struct Choice {
+    seconds: u32,
+    linerate: Option<PathBuf>,
+}
+
+/// A polling program.
+struct Poller {
+    name: &'static str,
+    command: &'static str,
+    /// Packets per second, slightly below its capacity.
+    most: f64,
+}
+
+/// `$POLL` is the poller lab/why/poll.c, `$SECONDS` its run time.
+const POLLERS: [Poller; 6] = [
+    Poller { name: "own ring, light", command: "$POLL v2 ring 500 $SECONDS", most: 400_000.0 },
+    Poller { name: "own ring, middle", command: "$POLL v2 ring 3000 $SECONDS", most: 150_000.0 },
+    Poller { name: "own ring, heavy", command: "$POLL v2 ring 8000 $SECONDS", most: 70_000.0 },
+    Poller { name: "own recv, light", command: "$POLL v2 recv 500 $SECONDS", most: 300_000.0 },
+    Poller { name: "own recv, heavy", command: "$POLL v2 recv 8000 $SECONDS", most: 60_000.0 },
+    Poller {
+        name: "testpmd net_af_packet macswap",
+        command: "dpdk-testpmd --no-huge -m 256 --no-pci --main-lcore 0 -l 0,1 --file-prefix poll \
+                  --vdev=net_af_packet0,iface=v2,qpairs=1,framesz=2048,framecnt=512,blocksz=4096 \
+                  -- \
+                  --total-num-mbufs=8192 --nb-cores=1 --forward-mode=macswap --stats-period 1",
+        most: 150_000.0,
+    },
+];
+
+/// Parses the arguments of `polling`.
+pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
+    let mut choice = Choice { seconds: 10, linerate: None };
+    for pair in words.chunks(2) {
+        match pair {
+            ["--seconds", number] => {
+                let seconds = number.parse().ok().filter(|seconds| (2..=60).contains(seconds));
+                choice.seconds = seconds.ok_or("polling: 2 to 60 seconds")?;
+            }
+            ["--linerate", file] => choice.linerate = Some(file.into()),
+            other => return Err(format!("polling: no option `{}`", other.join(" "))),
+        }
+    }
+    Ok(choice)
+}
+
+/// Measures, and prints the table.
+pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    let linerate = match &choice.linerate {
+        Some(file) => file.clone(),
+        None => build()?,
+    };
+    let place = std::env::temp_dir().join(format!("linerate-polling-{}", std::process::id()));
+    std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+    for name in ["poll", "send"] {
+        let (code, built) = (root().join(format!("lab/why/{name}.c")), place.join(name));
+        let words = ["-O2", "-o", &built.display().to_string(), &code.display().to_string()];
+        output(program("cc", &words))?;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for (number, poller) in POLLERS.iter().enumerate() {
+        match measure(poller, number as u64, choice, &linerate, &place) {
+            Ok(row) => rows.push(row),
+            Err(why) => eprintln!("SKIP {}: {why}", poller.name),
+        }
+    }
+    let _ = std::fs::remove_dir_all(&place);
+    rows.sort_by_key(|row| row.rank());
+    print!("{}", page(&rows));
+    Ok(())
+}
+
+/// Results for one program.
+struct Row {
+    name: &'static str,
+    /// CPU time per packet in ns by its own clock, and busy share.
+    truth: Option<(f64, f64)>,
+    /// Cost and busy share, each with its interval, or the reason why they are unknown.
+    found: Result<[[f64; 3]; 2], String>,
+    perf: String,
+}
+
+impl Row {
+    /// Sort order: wrong, cannot tell, right, no truth.
+    fn rank(&self) -> u32 {
+        match (&self.found, self.truth) {
+            (Ok([[_, low, high], _]), Some((truth, _))) if *low > truth || truth > *high => 0,
+            (Err(_), _) => 1,
+            (Ok(_), Some(_)) => 2,
+            (Ok(_), None) => 3,
+        }
+    }
+}
+
+fn page(rows: &[Row]) -> String {
+    let mut text = "| program | verdict | own clock: ns/packet | profile: ns/packet | error | \
+                    own clock: busy % | profile: busy % | perf record: first function |\n\
+                    |---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for row in rows {
+        let verdict = ["outside its interval", "cannot tell", "right", "no truth"];
+        let truth = |of: &dyn Fn((f64, f64)) -> f64| {
+            row.truth.map_or_else(|| "-".to_owned(), |truth| format!("{:.0}", of(truth)))
+        };
+        let (cost, error, busy) = match (&row.found, row.truth) {
+            (Ok([[cost, low, high], [busy, least, most]]), truth) => {
+                let error = truth.map_or_else(
+                    || "-".to_owned(),
+                    |(truth, _)| format!("{:+.0} %", 100.0 * (cost / truth - 1.0)),
+                );
+                let [busy, least, most] = [busy, least, most].map(|share| 100.0 * share);
+                let cost = format!("{cost:.0} ({low:.0} to {high:.0})");
+                (cost, error, format!("{busy:.0} ({least:.0} to {most:.0})"))
+            }
+            (Err(why), _) => (why.clone(), "-".to_owned(), "-".to_owned()),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {cost} | {error} | {} | {busy} | {} |",
+            row.name,
+            verdict[row.rank() as usize],
+            truth(&|(cost, _)| cost),
+            truth(&|(_, busy)| 100.0 * busy),
+            row.perf
+        );
+    }
+    text
+}
+
+/// Processes that are killed when the scene is dropped.
+struct Scene {
+    holder: Child,
+    poller: Option<Child>,
+    must_end: Arc<AtomicBool>,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.must_end.store(true, Ordering::Relaxed);
+        for child in self.poller.iter_mut().chain([&mut self.holder]) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+const SETUP: &str = "ip link add v1 type veth peer name v2 && ip link set v1 up && \
+                     ip link set v2 up && exec sleep 300";
+
+fn measure(
+    poller: &Poller,
+    seed: u64,
+    choice: &Choice,
+    linerate: &Path,
+    place: &Path,
+) -> Result<Row, String> {
+    let holder = spawn(Command::new("unshare").args(["-n", "sh", "-c", SETUP]))?;
+    let must_end = Arc::new(AtomicBool::new(false));
+    let mut scene = Scene { holder, poller: None, must_end };
+    thread::sleep(Duration::from_secs(1));
+    let inside = ["-t".to_owned(), scene.holder.id().to_string(), "-n".to_owned()];
+    let said = place.join("said");
+    let file = std::fs::File::create(&said).map_err(|error| error.to_string())?;
+    let command = format!("exec taskset -c 1 {}", poller.command)
+        .replace("$POLL", &place.join("poll").display().to_string())
+        .replace("$SECONDS", &(4 * choice.seconds + 30).to_string());
+    let mut polling = Command::new("nsenter");
+    polling.args(&inside).args(["sh", "-c", &command]).stdout(file);
+    scene.poller = Some(spawn(&mut polling)?);
+    thread::sleep(Duration::from_secs(3));
+    let pid = scene.poller.as_ref().map_or(0, Child::id);
+    let sender = send(inside.to_vec(), place.join("send"), poller.most, seed, &scene.must_end);
+    thread::sleep(Duration::from_secs(1));
+    let began_ns = monotonic_ns();
+    let found = profile(linerate, pid, choice.seconds)?;
+    let ended_ns = monotonic_ns();
+    let perf = perf(pid, choice.seconds, place).unwrap_or_else(|why| why);
+    drop(scene);
+    let _ = sender.join();
+    let text = std::fs::read_to_string(&said).unwrap_or_default();
+    Ok(Row { name: poller.name, truth: truth(&text, began_ns, ended_ns), found, perf })
+}
+
+fn spawn(command: &mut Command) -> Result<Child, String> {
+    let quiet = command.stdin(Stdio::null()).stderr(Stdio::null());
+    quiet.spawn().map_err(|error| format!("{:?}: {error}", command.get_program()))
+}
+
+/// Sends at a rate that changes every second, between 2 and 90 % of `most`.
+fn send(
+    inside: Vec<String>,
+    send: PathBuf,
+    most: f64,
+    seed: u64,
+    must_end: &Arc<AtomicBool>,
+) -> thread::JoinHandle<()> {
+    let must_end = Arc::clone(must_end);
+    let mut random = Random::new(seed);
+    thread::spawn(move || {
+        while !must_end.load(Ordering::Relaxed) {
+            let rate = (most * (0.02 + 0.88 * random.uniform())) as u64;
+            let mut command = Command::new("nsenter");
+            command.args(&inside).args(["taskset", "-c", "0"]).arg(&send);
+            command.args(["v1", "64", &rate.to_string(), "1", "16", "02:00:00:00:00:01"]);
+            let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
+    })
+}
+
+/// The monotonic clock, ns, as `poll` prints it.
+fn monotonic_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+    (seconds.unwrap_or(0.0) * 1e9) as u64
+}
+
+fn profile(
+    linerate: &Path,
+    pid: u32,
+    seconds: u32,
+) -> Result<Result<[[f64; 3]; 2], String>, String> {
+    let (time, pid) = (format!("{seconds}s"), pid.to_string());
+    let words = ["profile", "--json", "--quiet", "-t", &time, "--iface", "v2", &pid];
+    let json = output(program(&linerate.display().to_string(), &words))?;
+    let record: Value = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+    let body = record.get("body").unwrap_or(&record);
+    let threads = body["threads"].as_array().ok_or("no threads")?;
+    // In testpmd, the polling thread has the most samples.
+    let thread = threads.first().ok_or("no threads")?;
+    let figure = |name: &str| {
+        let of = |end: &str| thread[name][end].as_f64();
+        of("value").map(|value| {
+            [value, of("low").unwrap_or(f64::NEG_INFINITY), of("high").unwrap_or(f64::INFINITY)]
+        })
+    };
+    let reason = || thread["busy"]["reason"].as_str().unwrap_or("no reason").to_owned();
+    let both = figure("ns_per_packet").zip(figure("busy"));
+    Ok(both.map(|(cost, busy)| [cost, busy]).ok_or_else(reason))
+}
+
+/// The first function that perf reports, with its share.
+fn perf(pid: u32, seconds: u32, place: &Path) -> Result<String, String> {
+    let (data, pid) = (place.join("perf.data").display().to_string(), pid.to_string());
+    let seconds = seconds.to_string();
+    let record = ["record", "-q", "-F", "999", "-o", &data, "-p", &pid, "--", "sleep", &seconds];
+    output(program("perf", &record))?;
+    let words = ["report", "-i", &data, "--stdio", "-q", "--sort", "symbol", "-g", "none"];
+    let text = String::from_utf8_lossy(&output(program("perf", &words))?).into_owned();
+    let line = text.lines().find(|line| line.contains('%')).ok_or("nothing")?;
+    Ok(format!("`{}`", line.split_whitespace().collect::<Vec<_>>().join(" ")))
+}
+
+/// Cost per packet and busy share between two points in time, from the output of `poll`.
+fn truth(text: &str, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
+    let line = |line: &str| {
+        let numbers: Option<Vec<f64>> =
+            line.split_whitespace().map(|word| word.parse().ok()).collect();
+        numbers?.first_chunk::<5>().copied()
+    };
+    let lines: Vec<[f64; 5]> = text.lines().filter_map(line).collect();
+    let within = |line: &&[f64; 5]| (began_ns as f64..ended_ns as f64).contains(&line[0]);
+    let first = lines.iter().find(within)?;
+    let last = lines.iter().rev().find(within)?;
+    let [_, packets, cpu_ns, work_ns, measured] = std::array::from_fn(|at| last[at] - first[at]);
+    let cost = work_ns / measured;
+    (measured > 0.0).then_some((cost, cost * packets / cpu_ns))
+}
+
+fn build() -> Result<PathBuf, String> {
+    output(cargo(&["build", "--release", "--locked", "--quiet", "--package", "linerate"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(root().join(target).join("release/linerate"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_truth_is_that_between_two_moments() {
+        let text = "100 0 50 0 0\n200 10 150 300 4\n400 40 350 1500 16\n900 80 800 9999 30\nx\n";
+        assert_eq!(truth(text, 150, 500), Some((100.0, 15.0)));
+        assert_eq!(truth(text, 150, 210), None);
+        assert_eq!(truth("", 0, 1), None);
+    }
+
+    #[test]
+    fn failures_come_first() {
+        let row = |truth, found| Row { name: "x", truth, found, perf: String::new() };
+        let right = [[100.0, 90.0, 110.0], [0.5, 0.4, 0.6]];
+        let rows = [
+            row(Some((120.0, 0.5)), Ok(right)),
+            row(Some((100.0, 0.5)), Err("idle".to_owned())),
+            row(Some((100.0, 0.5)), Ok(right)),
+            row(None, Ok(right)),
+        ];
+        let ranks: Vec<u32> = rows.iter().map(Row::rank).collect();
+        assert_eq!(ranks, [0, 1, 2, 3]);
+        let text = page(&rows);
+        assert!(text.contains("| x | right | 100 | 100 (90 to 110) | +0 % | 50 |"), "{text}");
+        assert!(text.contains("| x | cannot tell | 100 | idle |"), "{text}");
+    }
+
+    #[test]
+    fn options_are_checked() {
+        assert!(choose(&["--seconds", "5"]).is_ok());
+        assert!(choose(&["--seconds", "1"]).is_err());
+        assert!(choose(&["--other"]).is_err());
+    }
+}
