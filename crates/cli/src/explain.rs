@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate explain`: answers common questions about missed line rate from a record.
+//! `linerate explain`: uses a record to answer common questions about why line rate was missed.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: predicts a mapping and recommends changes before anything runs.
+//! `linerate plan`: predicts how a mapping will perform, and recommends changes, before anything
+//! runs.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::export;

@@ -186,7 +186,7 @@ impl fmt::Display for TrafficError {
             Self::NoRoom { taken, limit } => write!(
                 f,
                 "the capture does not fit in memory: {} packets ({}) of {} allowed, {}; `first = \
-                 {}` or `sample = 10` in [source] replays a part",
+                 {}` or `sample = 10` in [source] replays only part of it",
                 taken.packets,
                 memory_size(taken.bytes as f64),
                 memory_size(limit.bytes as f64),

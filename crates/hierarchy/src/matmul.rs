@@ -211,7 +211,7 @@ impl Level {
         }))
     }
 
-    /// Overlapped time at a TLB level, or at the last known level.
+    /// Overlapped time at a TLB level, or at the last known level if that one is unknown.
     fn overlapped(&self, tlb_level: usize) -> f64 {
         self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }

@@ -34,7 +34,7 @@ struct Area {
     bytes: Vec<u8>,
     places: Range<usize>,
     skew: usize,
-    /// The kernel's answer to the advice.
+    /// What the kernel returned for `madvise`.
     advised: Result<(), String>,
 }
 

@@ -53,7 +53,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Unusable { file, reason } => {
                 let file = file.display();
-                write!(f, "{file}: {reason}; replace it (linerate memory) or remove it")
+                write!(f, "{file}: {reason}; regenerate it with `linerate memory`, or remove it")
             }
             Self::NoHome => f.write_str("neither XDG_STATE_HOME nor HOME names a directory"),
             Self::NoJson(reason) => f.write_str(reason),

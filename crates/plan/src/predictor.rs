@@ -33,7 +33,7 @@ pub struct Bounds {
     pub gain: Estimate,
 }
 
-/// A setting that differs from another by a change.
+/// A setting obtained by applying one change to another setting.
 #[derive(Clone, Debug)]
 pub struct Changed<S> {
     /// The change in words.

@@ -143,7 +143,7 @@ pub struct StageReport {
     /// Share of wall time that this stage spent working; also `null` if no iteration in a clean
     /// window was sampled.
     pub busy: Option<f64>,
-    /// Share of wall time that the stage's worker waited for packets.
+    /// Share of wall time that the stage's worker spent waiting for packets.
     pub starved: Option<f64>,
     /// Share of wall time that the stage's worker waited for room in a ring.
     pub blocked: Option<f64>,

@@ -115,7 +115,7 @@ pub struct StrandCounts {
     pub ipc: Figure,
     /// All events, including instructions and cycles if the input has them.
     pub events: Vec<StrandEvent>,
-    /// Functions of the strand, if in the input.
+    /// Functions that the strand runs, if the input lists them.
     pub nodes: Vec<NodeCounts>,
     /// Counter readings in the input; empty if it has only totals.
     pub slices: Vec<Slice>,

@@ -322,11 +322,15 @@ impl Warning {
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownInstruction { bytes } => {
-                write!(f, "Valgrind does not support an instruction of the program ({bytes})")
+                write!(
+                    f,
+                    "the program uses an instruction that Valgrind does not support \
+                           ({bytes})"
+                )
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,
-                "work done since the last fork by {} still running is not counted",
+                "work that {} still running did after the last fork is not counted",
                 counted(*processes, "process")
             ),
             Self::UncountedProcesses { processes } => write!(

@@ -263,8 +263,8 @@ fn marks(report: &KernelsReport) -> Vec<String> {
     }
     if most.is_some_and(|most| most > ABOVE_BOUND) {
         let text = "above 100 %: the bound is a plain loop or the C library's routine; the \
-                    selected one avoids branches on the length, vectors that straddle cache lines, \
-                    or store forwarding after masked writes";
+                    selected one avoids length-dependent branches, vector accesses that straddle \
+                    cache lines, or store-forwarding stalls after masked writes";
         marks.push(text.to_owned());
     }
     marks

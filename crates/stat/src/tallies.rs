@@ -16,7 +16,7 @@ pub(crate) struct Tallies {
 }
 
 impl Tallies {
-    /// Counts from a session; `places` has the index in it of each requested event.
+    /// Counts from a session; `places` holds each requested event's index in the session.
     pub(crate) fn counted(counts: Counts, places: &[Option<usize>]) -> Self {
         Self { counts: Some(counts), places: places.to_vec(), exact: vec![None; places.len()] }
     }

@@ -129,7 +129,9 @@ impl Mix {
             name: text.to_owned(),
             known: Self::presets()
                 .map(|mix| mix.name)
-                .chain(["a list such as 40:7,576:4,1500:1 (IP bytes 40 to 1500: share)".into()])
+                .chain(["SIZE:WEIGHT pairs such as 40:7,576:4,1500:1 (SIZE in IP bytes, 40 to \
+                         1500)"
+                    .into()])
                 .collect(),
         })
     }

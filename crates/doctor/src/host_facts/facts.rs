@@ -193,7 +193,7 @@ fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
-/// From the arm64 setting if it exists, otherwise from the file of the x86 PMU.
+/// Read from the arm64 sysctl if it exists, otherwise from the x86 PMU's sysfs file.
 fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
     let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {

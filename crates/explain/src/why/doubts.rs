@@ -150,8 +150,8 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     }
     Doubt::new(
         format!(
-            "Cannot tell why segments are lost on the way: TCP retransmitted {resent} segments ({} \
-             % of all), and slows down at each loss.",
+            "Cannot tell why segments were lost in transit: TCP retransmitted {resent} segments \
+             ({} % of all), and each loss slowed it down.",
             percent(share)
         ),
         "Look for drops at the other end and in between: ss -ti (retrans) at the sender, ip -s \

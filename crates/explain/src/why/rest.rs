@@ -34,7 +34,7 @@ pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
-        gain: not_predicted("a lighter observation would show it"),
+        gain: not_predicted("measuring with less overhead would show it"),
         fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
         workaround: None,
         wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),
@@ -338,7 +338,7 @@ fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
         cause: Cause::GeneratorLimit,
         sentence: format!(
             "The traffic sender{sender} is at its limit: CPU {cpu} of this machine is fully busy \
-             without {}, which has headroom and loses nothing.",
+             even excluding {}, which has headroom and drops nothing.",
             facts.observation.watched.name
         ),
         evidence: seen,

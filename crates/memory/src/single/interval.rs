@@ -20,9 +20,9 @@ pub(super) enum Clock {
 /// Address of an item in a chain; the item holds the address of the next.
 pub(super) type Address = *const *const u8;
 
-/// Returns the time between two reads with this many iterations of loads between them, at least
-/// one, and the final address. The given address and every address that the loads reach must hold
-/// such an address.
+/// Runs the given number of iterations (at least one) of dependent loads between two clock reads.
+/// Returns the elapsed time and the last address loaded. The starting address, and every address
+/// reached from it, must be readable and must hold another such address.
 type Timed = unsafe fn(Address, u32) -> (u64, Address);
 
 /// Maximum loads per iteration.

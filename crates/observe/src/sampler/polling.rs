@@ -17,9 +17,9 @@
 //! - Functions of the loop that the work never enters (`w_f = 0`) have `-b_f / u_f = c`; those that
 //!   it also enters have a smaller ratio. The largest ratio, pooled over the functions that share
 //!   it, is the *anchored* cost.
-//! - Another job that takes the share `d` of the time, whatever the load, scales every `u_f` by `1
-//!   - d` and makes the anchored cost too large. The sum of the negative slopes, `-sum b_f`, is not
-//!   affected: this is the *summed* cost. It is too small if work enters functions of the loop.
+//! - Another job that takes the share `d` of the time, whatever the load, scales every `u_f` by
+//!   `1 - d` and makes the anchored cost too large. The sum of the negative slopes, `-sum b_f`, is
+//!   not affected: this is the *summed* cost. It is too small if work enters functions of the loop.
 //!
 //! Without other jobs and shared functions, both costs agree. If they differ, the truth is between
 //! them, and the interval spans both, each with its own sampling error; if they are far apart, no

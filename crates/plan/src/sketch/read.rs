@@ -320,5 +320,5 @@ impl Names {
     }
 }
 
-/// Maximum length of a name, since region names may have any length.
+/// Names are truncated to this length, since region names can be arbitrarily long.
 const NAME_MAX: usize = 64;

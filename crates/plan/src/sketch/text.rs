@@ -11,7 +11,7 @@ const FRAME_BYTES: u32 = 64;
 /// The kind of all stages: one that no build has, whatever the program calls its stages.
 const KIND: &str = "foreign";
 
-/// Size of the FCS in bytes, which path files exclude.
+/// Size in bytes of the FCS, which is not included in frame sizes in path files.
 const FCS_BYTES: u32 = 4;
 
 /// Writes the path file of a sketch. `state` is the state of its stages, if given; `line` the line

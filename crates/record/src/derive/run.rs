@@ -264,7 +264,7 @@ fn left_out(run: &RunReport) -> Option<Warning> {
     frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
 }
 
-/// Warns of stages that had nothing to do on any worker that gave them packets, in path order.
+/// Warns, in path order, of each stage that received packets but did no work on any worker.
 fn idle_stages(run: &RunReport) -> Vec<Warning> {
     let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
     let mut warnings: Vec<Warning> = Vec::new();

@@ -46,7 +46,7 @@ pub enum Cause {
     ShortInterruptions,
     /// A CPU quota on the program's control group throttles it.
     CpuQuota,
-    /// The hypervisor does not schedule the vCPU.
+    /// The hypervisor has descheduled the vCPU.
     StolenCpu,
     /// Interrupts and softirqs for other traffic run on the program's CPU.
     InterruptLoad,

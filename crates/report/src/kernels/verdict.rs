@@ -116,7 +116,10 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     if !has_leads(sized) && !has_leads(mixed) {
         return match sized.or(mixed) {
             Some(_) => {
-                format!("No other variant is more than {least} % faster over its whole interval.")
+                format!(
+                    "No other variant is more than {least} % faster across its entire \
+                         confidence interval."
+                )
             }
             None => String::new(),
         };

@@ -354,9 +354,9 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
         then_limited_by: Some("the instructions executed"),
-        sentence: "The working set of thread {thread} is {working_set} or more, {over_cache} times \
-                   the last-level cache: {memory_share} of its samples hit cache lines seen only \
-                   once.",
+        sentence: "The working set of thread {thread} is at least {working_set}, {over_cache} \
+                   times the last-level cache: {memory_share} of its samples touched cache lines \
+                   seen only once.",
         fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused in LIFO order; \
               smaller tables; prefetch",
         workaround: Some("huge pages, which save TLB misses"),

@@ -181,7 +181,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
-                   of its time on it, while another CPU is {idle_elsewhere} idle.",
+                   of its time doing so, while another CPU is {idle_elsewhere} idle.",
         fix: "Spread the flows: ethtool -L and -X with more queues, or rps_cpus of each queue; a \
               single flow stays on one CPU",
         workaround: Some("move the program off CPU {cpu}, leaving that CPU free to receive"),

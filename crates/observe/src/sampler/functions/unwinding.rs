@@ -28,7 +28,8 @@ const PAIRS_OF_DISTANCES: u8 = 0x3b;
 /// DW_EH_PE_omit.
 const OMITTED: u8 = 0xff;
 const PAIR_BYTES: usize = 8;
-/// Size of the start of an .eh_frame entry: length, CIE offset, function offset, function length.
+/// Size of the fixed fields at the start of an `.eh_frame` FDE: length, CIE pointer, function
+/// address, function length.
 pub(super) const ENTRY_BYTES: u64 = 16;
 
 impl Unwinding {
