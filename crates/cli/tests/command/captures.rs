@@ -65,7 +65,9 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let keep = "segment = \"keep\"";
     let file = folder.write("keep.toml", path(&capture, keep, 1, &out));
     let said = refused(&["run", &file]);
-    for word in ["% of the bytes", "1 joined_segments", "ethtool -K", "allow_left_out = true"] {
+    for word in
+        ["% of the capture's bytes", "1 joined_segments", "ethtool -K", "allow_left_out = true"]
+    {
         assert!(said.contains(word), "{word} not in {said}");
     }
     let rest = format!("{keep}\nallow_left_out = true");

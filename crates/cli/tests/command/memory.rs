@@ -234,8 +234,9 @@ impl Home {
     /// Path of this machine's profile.
     fn place(&self) -> String {
         let sentence = self.reported().sentence;
-        let place =
-            sentence.split_once("(it would be ").and_then(|(_, rest)| rest.split_once("):"));
+        let place = sentence
+            .split_once("(it would be stored in ")
+            .and_then(|(_, rest)| rest.split_once("):"));
         place.expect("there is none yet").0.to_owned()
     }
 

@@ -89,7 +89,7 @@ fn what_cannot_be_sampled_is_refused_in_a_sentence() {
     let none = refused(&["profile", "-t", "200ms", "--period", "10000000000", "--", "sleep", "5"]);
     assert!(none.contains("no samples: sleep used "), "{none}");
     let none = refused(&["profile", "--iface", "no-such-if", "--", "sleep", "5"]);
-    assert!(none.contains("no interface 'no-such-if' here; there are "), "{none}");
+    assert!(none.contains("no interface 'no-such-if' here; available: "), "{none}");
     let thread = refused(&["profile", "--record", "/nonexistent/x.json", "--", "sleep", "5"]);
     assert!(thread.contains("/nonexistent/x.json"), "{thread}");
 }
