@@ -290,8 +290,8 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
     let method = "latency with one line per page minus latency with as many packed lines";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
-    let contradict = "other programs may have held TLB entries throughout: the level has at least as many as \
-         the low end of onset";
+    let contradict = "other programs may have held TLB entries throughout: the level has at least \
+                      as many as the low end of onset";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "the interval is wider than the value");
     let climbs = "latency rises slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {

@@ -102,7 +102,7 @@ fn only_another_variant_that_is_surely_faster_is_to_be_called_by_name() {
     }
     let text = words(&unsure);
     assert!(!text.contains("call by name:"), "{text}");
-    assert!(text.contains("variant is more than 5 % faster over its whole interval"));
+    assert!(text.contains("variant is more than 5 % faster across its entire"));
 }
 
 #[test]
