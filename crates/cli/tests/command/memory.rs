@@ -414,8 +414,7 @@ fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
             vec![Unresolved { from_bytes: 4096, to_bytes: 1 << 40, cause, sentence }];
     });
     let done = moved.run(&["run", &file, "-q"]);
-    let wanted =
-        "the cache level of the packets is unknown: the profile does not show which level holds ";
+    let wanted = "the cache level that holds the packets is unknown: ";
     assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);

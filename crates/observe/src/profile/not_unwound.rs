@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stands in for `unwind` on CPU architectures without stack unwinding, where stacks are not
+//! Replaces `unwind` on CPU architectures without stack unwinding, where stacks are not
 //! copied.
 
 use super::events::UserState;
