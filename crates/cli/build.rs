@@ -12,8 +12,8 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Links the unwinder archive if it exists; every gcc ships it. Links the whole archive, so that no
-/// symbol is left to the shared library.
+/// Links the unwinder archive if it exists; every gcc ships it. The whole archive is linked, so
+/// that no symbol is resolved from the shared library.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_ours =
@@ -28,8 +28,9 @@ fn link_unwinder() {
     }
 }
 
-/// Reruns the script when another commit is checked out. Git reports the location of HEAD, which
-/// for a worktree is outside the root; watching a missing file would make cargo rebuild every time.
+/// Has cargo rerun this script when another commit is checked out. Git is asked where HEAD is,
+/// since for a worktree it is outside the root. Missing files are not watched: they would make
+/// cargo rebuild every time.
 fn watch_head() {
     println!("cargo::rerun-if-changed=build.rs");
     for name in ["HEAD", "logs/HEAD"] {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the C peers: our own always, external ones with the feature `peers` if they are found.
-//! A peer that is not found or does not compile is left out, with a reason that the program
-//! reports; it never fails the build.
+//! A peer that is not found or does not compile never fails the build: it is left out, with a
+//! reason that the program reports.
 //!
-//! Sets, for each peer that is found, `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, its version; for
-//! each that is not, `PEER_NAME_REASON`.
+//! For each peer that is found, sets `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, which holds its
+//! version; for each peer that is not, sets `PEER_NAME_REASON`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// The version of a peer that was compiled, or why there is none, in one line.
+/// The version of a compiled peer, or the reason why it was not compiled, in one line.
 type Found = Result<String, String>;
 
 fn compiler() -> cc::Build {
@@ -40,7 +40,7 @@ fn compiler() -> cc::Build {
     build
 }
 
-/// Compiles and archives; compiler messages are in the build's own log.
+/// Compiles the sources into an archive; compiler messages go to the build's own log.
 fn compile(build: &cc::Build, archive: &str) -> Result<(), String> {
     let cannot = |_| format!("{archive} does not compile here; the log of the build says why");
     build.try_compile(archive).map_err(cannot)
@@ -62,7 +62,7 @@ fn masked_loop() -> Found {
     Ok("written here: one loop, masked tail".into())
 }
 
-/// The DPDK header, with the flags from its package.
+/// Compiles the DPDK header with the flags from its package.
 fn dpdk() -> Found {
     let target = std::env::var("TARGET").unwrap_or_default();
     if std::env::var("HOST").as_deref() != Ok(&target) || !target.starts_with("x86_64") {
@@ -78,11 +78,12 @@ fn dpdk() -> Found {
     Ok(format!("DPDK {version}, rte_ip.h"))
 }
 
-/// The lwIP checksum, from the folder that `cargo xtask fetch lwip` fills.
+/// Compiles the lwIP checksum from the folder that `cargo xtask fetch lwip` fills.
 fn lwip() -> Found {
     let folder = Path::new("../../third-party/lwip");
     let sources: PathBuf = folder.join("src");
-    // A missing file would count as changed in every build; fetching it touches this file.
+    // A missing file would count as changed in every build, so it is not watched; fetching it
+    // touches this file.
     if !sources.join("core/inet_chksum.c").exists() {
         return Err("not fetched: cargo xtask fetch lwip".into());
     }

@@ -19,15 +19,16 @@ fn main() {
     }
 }
 
-/// The compiler with the flags that every file needs. Optimized in every profile: without inlining,
-/// vector operations are function calls, and tests that cover millions of lengths take hours.
+/// The compiler, with the flags that every file needs. It optimizes in every profile: without
+/// inlining, vector operations become function calls, and tests that cover millions of lengths take
+/// hours.
 fn compiler() -> cc::Build {
     let mut build = cc::Build::new();
     build.include("native/include").std("c11").opt_level(2).warnings(true).extra_warnings(true);
     build
 }
 
-/// The C files in a folder, in the order of their names.
+/// The C files in a folder, sorted by name.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| {
         panic!(

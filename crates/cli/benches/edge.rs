@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet compared with
-//! the bound, and what the profile costs.
+//! a bound, and the cost of profiling.
 //!
 //! Each round runs three contestants in random order on the same CPU: the path with its profile,
-//! the path with the profile compiled out, and the bound: the same packets copied into the same
-//! number of warm buffers. Costs are CPU time per packet according to the scheduler, which excludes
-//! time off the CPU. Rounds with more than one involuntary context switch per 10 ms are dropped.
+//! the path with the profile compiled out, and the bound, which copies the same packets into the
+//! same number of warm buffers. The cost is the CPU time per packet as reported by the scheduler,
+//! which excludes time off the CPU. Rounds with more than one involuntary context switch per 10 ms
+//! are dropped.
 //!
 //! `cargo bench -p linerate --bench edge [-- ROUNDS]`
 
@@ -28,7 +29,7 @@ use std::hint::black_box;
 const SECONDS: f64 = 0.25;
 const BUFFER_BYTES: u32 = 2_048;
 
-/// Number of buffers the bound copies into: the number one worker cycles through.
+/// Number of buffers that the bound copies into: as many as one worker cycles through.
 const WARM_BUFFERS: usize = 32;
 
 /// Involuntary context switches per second above which a round is dropped.
@@ -61,8 +62,8 @@ impl Bench {
         self.per_packet(before, worker.cpu_ns, worker.stages[0].packets)
     }
 
-    /// A run is too long to be a clean window, but its CPU time excludes time off the CPU. The
-    /// limit on switches bounds their effect on the caches.
+    /// Returns the cost of a run. A run is too long to go uninterrupted, but CPU time excludes time
+    /// off the CPU, and the limit on context switches bounds their effect on the caches.
     fn per_packet(&self, before: Charged, cpu_ns: u64, packets: u64) -> Cost {
         let charged = Charged::now(&self.clock).since(before);
         let is_calm = (charged.switches as f64) < SWITCHES_MAX * self.seconds;

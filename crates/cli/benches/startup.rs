@@ -2,8 +2,9 @@
 //! Overhead that `linerate stat -- /bin/true` adds to `/bin/true`, compared with that of `perf
 //! stat`.
 //!
-//! Each round runs every command once, in random order, with its output discarded. The minimum is
-//! reported, since other activity on the machine only adds to it. The goal is 1 ms.
+//! Each round runs every command once, in random order, with its output discarded. The minimum time
+//! is reported, since other activity on the machine can only lengthen a run. The goal is an
+//! overhead of 1 ms.
 //!
 //! `cargo bench -p linerate --bench startup [-- ROUNDS]`
 
@@ -57,7 +58,8 @@ fn main() {
         Contender::new("linerate stat", &[linerate, "stat", "--", NOTHING]),
         Contender::new("perf stat", &["perf", "stat", NOTHING]),
     ];
-    // From here on, all files are in the page cache; commands that cannot be run are left out.
+    // This first run brings all files into the page cache and leaves out the commands that cannot
+    // be run.
     contenders.retain_mut(Contender::run);
     contenders.iter_mut().for_each(|contender| contender.ms.clear());
     let mut next = orders(contenders.len(), 1);

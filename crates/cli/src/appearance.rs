@@ -34,10 +34,10 @@ pub(crate) enum Color {
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// Sets `--color`, or its default, for the life of the process.
+/// Applies `--color`, or its default, for the life of the process.
 ///
 /// # Errors
-/// A variable has a value that its option does not take.
+/// An environment variable has a value that the corresponding option does not accept.
 pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
     let color = color.map_or_else(|| of_variable("LINERATE_COLOR"), |color| Ok(Some(color)))?;
     let _ = COLOR.set(color.unwrap_or(Color::Auto));

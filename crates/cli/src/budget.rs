@@ -82,16 +82,17 @@ pub(crate) struct BudgetArgs {
     output: Output,
 }
 
-/// Valid line rates in bits per second: from a slow modem to a thousand times today's ports.
+/// Valid line rates in bits per second: from a slow modem to a thousand times the speed of today's
+/// ports.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
-/// Line rate in bits per second if neither the user nor a record gives one.
+/// Default line rate in bits per second, for when neither the user nor a record gives one.
 const LINE_DEFAULT_BITS_PER_S: f64 = 1e10;
 
 /// Valid numbers of cores, pipes per core, and strands per pipe.
 const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
-/// Maximum instructions per packet: 1e9 instructions take about a second.
+/// Maximum number of instructions per packet: 1e9 instructions take about a second.
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
 /// Parses a line rate in bits per second.
@@ -203,8 +204,8 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
 fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let topology = Topology::read(&allowed);
-    // The first thread of a core stands for the core; if the siblings are unknown, each thread
-    // counts as a core.
+    // Only the first thread of each core is counted. If a thread's siblings are unknown, it counts
+    // as a core.
     let is_first = |cpu: &&Cpu| match &cpu.siblings {
         Ok(siblings) => {
             siblings.iter().find(|cpu| allowed.contains(cpu)).is_none_or(|&n| n == cpu.number)
@@ -233,7 +234,7 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     })
 }
 
-/// The clock in GHz with its interval.
+/// The core clock in GHz, and a description of the measurement with its interval.
 fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
@@ -254,9 +255,9 @@ struct Run {
     packets_per_s: f64,
     /// Mean frame size in bytes, FCS included.
     frame_bytes: f64,
-    /// Line rate of its path.
+    /// Line rate of the path.
     line_bits_per_s: Option<f64>,
-    /// The processor it was measured on.
+    /// The processor that the rate was measured on.
     processor: Option<String>,
     /// Instructions per packet, if another program's record contains them.
     instructions: Option<f64>,
@@ -284,7 +285,7 @@ impl Run {
         })
     }
 
-    /// Rate of another program, i.e. the capacity of its busiest workers.
+    /// Reads the rate of another program, i.e. the capacity of its busiest workers.
     fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
@@ -307,7 +308,7 @@ impl Run {
         })
     }
 
-    /// Comparison with line rate.
+    /// Compares this rate with line rate.
     fn against(&self, line_bits_per_s: f64) -> Shortfall {
         shortfall(self.packets_per_s, self.frame_bytes, line_bits_per_s)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: the capabilities of this machine, and what unlocks the rest.
+//! `linerate doctor`: what this machine can measure, and how to unlock the rest.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;

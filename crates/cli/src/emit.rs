@@ -14,14 +14,14 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Meaning of the exit status.
+/// What the exit status reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Success.
     Done,
     /// Success, and the answer is no.
     No,
-    /// Success; the exit status of the command that was run.
+    /// Success: exits with the status of the command that was run.
     Status(u8),
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     ended(linerate_linux::write_to_stdout(text.as_bytes()))
 }
 
-/// Result of printing to stdout. A closed pipe is not a failure.
+/// Converts the result of printing to stdout. A closed pipe is not a failure.
 pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -57,15 +57,15 @@ pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
 pub(crate) enum Destination<'a> {
     /// Stdout, if no command shares it or if the user asked for it.
     Stdout,
-    /// Stderr, because a command owns stdout.
+    /// Stderr, because stdout belongs to the measured command.
     Stderr,
     /// A file, as requested.
     File(&'a Path),
 }
 
 impl<'a> Destination<'a> {
-    /// Destination named by `--output`; without it, stdout, or stderr if a measured command owns
-    /// stdout.
+    /// Destination named by `--output`. Without that option: stderr if stdout belongs to a measured
+    /// command, otherwise stdout.
     pub(crate) fn of(asked: Option<&'a Path>, has_command: bool) -> Self {
         match asked {
             Some(file) if file.as_os_str() == "-" => Self::Stdout,
@@ -129,8 +129,8 @@ pub(crate) fn options(detail: Detail) -> Options {
     Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
 
-/// Braille dots if the terminal supports them, according to the first non-empty one of three
-/// variables, as in locale(7).
+/// Braille dots if the locale is UTF-8 according to the first of three environment variables that
+/// is not empty, as in locale(7).
 fn glyphs() -> Glyphs {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
@@ -139,7 +139,7 @@ fn glyphs() -> Glyphs {
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
 
-/// Line width from `COLUMNS`, or that of the terminal on this stream.
+/// Line width from `COLUMNS`, or else the width of the terminal on this stream.
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size_of(stream);
@@ -229,12 +229,12 @@ pub(crate) struct Forms<'a> {
     quiet: bool,
     /// Level of detail.
     detail: Detail,
-    /// Whether another result takes stdout.
+    /// Whether stdout is used by another result.
     is_aside: bool,
 }
 
 impl Forms<'_> {
-    /// Same formats, on stderr if another result uses stdout.
+    /// The same formats, but printed to stderr if `is_aside`, i.e. if another result uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
         Self { is_aside, ..self }
     }
@@ -245,8 +245,8 @@ impl Forms<'_> {
     }
 }
 
-/// Prints the result, and the warnings on stderr; then writes the record as requested. The result
-/// is printed even if the record cannot be written.
+/// Prints the warnings to stderr, then the result; then writes the record to a file, if requested.
+/// The result is printed even if the record cannot be written.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
@@ -262,7 +262,7 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
 /// Renders a record in a format.
 ///
 /// # Errors
-/// The record cannot be written in this format.
+/// This kind of record cannot be written in this format.
 pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result<String, Failure> {
     let layout = match (form, &record.body) {
         (Form::Text, _) => Layout::Table,
@@ -279,7 +279,7 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Prints a record's warnings, the reasons to doubt it, to stderr.
+/// Prints a record's warnings, i.e. the reasons to doubt the record, to stderr.
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
@@ -299,8 +299,8 @@ pub(crate) fn is_prompt(
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Whether `kpps` reaches the goal, if any. Packets dropped on purpose count, so a path that drops
-/// everything by mistake must not pass.
+/// Whether `kpps` reaches the goal, if any. `kpps` includes packets dropped on purpose, so a path
+/// in which no packet reaches the sink must not pass: it may drop everything by mistake.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     kpps: Option<f64>,

@@ -95,7 +95,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-/// Converts a program's regions to threads with functions, as imports have them.
+/// Converts a program's regions to threads with functions, the form that imported records have.
 fn readable(record: Record) -> Record {
     match &record.body {
         Body::Regions(regions) => {
@@ -120,7 +120,7 @@ fn list(is_json: bool) -> String {
     lines.concat()
 }
 
-/// The processor named on the command line, or else in the record.
+/// The processor named on the command line, or else the one named in the record.
 fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
     if let Some(name) = &args.machine {
         return machine::named(name).map(Some);
@@ -131,7 +131,7 @@ fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, F
     Ok(built_in.find(|processor| processor.name == *name))
 }
 
-/// Cost of misses on this machine, if the record is from a similar one.
+/// Cost of misses on this machine, if the record is from a machine with the same CPU model.
 fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<EventCosts> {
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
         return None;

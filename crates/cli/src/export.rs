@@ -100,7 +100,7 @@ pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     let processor = machine::named(args.machine.as_deref().unwrap_or("t1"))?;
-    // Imports use the processor's native event names, other records portable ones.
+    // Imported records use the processor's own event names; other records use portable names.
     let is_portable = !matches!(record.body, Body::Strands(_));
     let codes = machine::codes(&processor, is_portable);
     let exchanged = linerate_exchange::Processor { codes, ..Default::default() };
@@ -125,7 +125,7 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     emit::print(&profile_dump::write(&readings.strands))
 }
 
-/// Tick rate of a record in GHz, if its times are ticks.
+/// Tick rate of a record in GHz, if its times are in ticks.
 fn clock(record: &Record) -> Option<f64> {
     match &record.body {
         Body::Run(run) => Some(run.ticks_per_s / 1e9),

@@ -3,19 +3,19 @@
 
 use std::fmt;
 
-/// Message for stderr before exiting with status 2.
+/// Message to print to stderr before exiting with status 2.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// Failure with a message that names the operation, the value and a remedy.
+    /// Creates a failure. The message names the operation, the value and a remedy.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 }
 
-/// Returns `first`, unless `second` failed as well: then the error names both, so that the failure
-/// of one output does not hide that of the other.
+/// Returns `first`, or the error of `second` if only `second` failed. If both failed, the error
+/// names both, so that one failure does not hide the other.
 pub(crate) fn also<T>(
     first: Result<T, Failure>,
     second: Result<(), Failure>,
@@ -36,6 +36,6 @@ impl fmt::Display for Failure {
 /// Exit status of a failed command.
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
-/// Exit status on failure for commands that otherwise exit with their program's status, as env(1)
-/// does.
+/// Exit status on failure of commands that, like env(1), otherwise exit with the status of the
+/// program they run.
 pub(crate) const STATUS_AS_ENV: u8 = 125;

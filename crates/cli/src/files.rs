@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Inputs and outputs of a command.
 //!
-//! A command declares its files before it does anything: an output that is also an input or another
-//! output is refused, whatever name or link it is given under. After printing its result, it writes
-//! its files atomically: each into a temporary file that then replaces the old file. Neither an
-//! interrupt nor a full disk leaves a partial file.
+//! A command declares its files before it does anything else. An output that is the same file as an
+//! input or another output is refused, under whatever name or link it is given. After printing its
+//! result, the command writes its files atomically: each is written to a temporary file, which then
+//! replaces the old file. Neither an interrupt nor a full disk leaves a partial file.
 //!
 //! Devices, pipes and sockets are written directly, and may be named twice. `-` is standard output;
 //! only one result can go there.
@@ -38,7 +38,7 @@ struct Named {
 }
 
 impl Files {
-    /// Declares an input. `-` is standard input, which no output replaces.
+    /// Declares an input. `-` is standard input, which no output can overwrite.
     pub(crate) fn reads(mut self, role: &str, file: impl AsRef<Path>) -> Self {
         if file.as_ref() != Path::new("-") {
             self.inputs.push(Named::new(role, file.as_ref()));
@@ -60,7 +60,7 @@ impl Files {
         self
     }
 
-    /// Refuses outputs that would destroy an input or one another, or that cannot be written.
+    /// Rejects outputs that would overwrite an input or each other, or that cannot be written.
     pub(crate) fn check(self) -> Result<(), Failure> {
         self.check_distinct()?;
         self.outputs.iter().try_for_each(|output| check_writable(&output.file))
@@ -94,24 +94,24 @@ impl Named {
     }
 }
 
-/// Whether a name stands for standard output.
+/// Whether a name means standard output.
 pub(crate) fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Identity of a file under different names.
+/// Identity of a file, the same under all its names.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
     /// Standard output, `-`.
     Stdout,
-    /// A regular file, by device and inode.
+    /// An existing regular file: device and inode.
     There(u64, u64),
-    /// A file to be created, by directory and name.
+    /// A file to be created: device and inode of its directory, and its name.
     ToBeMade(u64, u64, OsString),
 }
 
 impl Identity {
-    /// `None` for devices, pipes and sockets, and for inaccessible files.
+    /// Identifies a file; `None` for devices, pipes and sockets, and for inaccessible files.
     fn of(file: &Path) -> Option<Self> {
         if is_stdout(file) {
             return Some(Self::Stdout);
@@ -128,13 +128,13 @@ impl Identity {
     }
 }
 
-/// Target of a chain of symbolic links; it need not exist.
+/// Follows a chain of symbolic links to its target, which need not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&target) {
             Ok(next) => target = folder(&target).join(next),
-            // Not a link, or does not exist.
+            // Either not a link, or missing.
             Err(_) => return Ok(target),
         }
     }
@@ -148,8 +148,8 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Checks, before a measurement, that a file can be written. Leaves no trace; pipes are skipped,
-/// since their reader would see end-of-file.
+/// Checks, before a measurement, that a file can be written. Leaves no trace. Pipes are not
+/// checked: their readers would see end-of-file.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     if is_stdout(file) {
         return Ok(());
@@ -169,8 +169,8 @@ pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failu
         .map_err(|error| cannot_write(file, &error))
 }
 
-/// Lets `fill` write a file atomically. A symbolic link is kept; its target is replaced, and the
-/// target's permissions are preserved. In a directory that rejects new files, a writable file is
+/// Writes a file atomically, with contents from `fill`. A symbolic link is kept: its target is
+/// replaced, with the same permissions. In a directory that rejects new files, a writable file is
 /// overwritten in place.
 pub(crate) fn write_with(
     file: &Path,
@@ -189,7 +189,7 @@ pub(crate) fn write_with(
             return fill(&mut OpenOptions::new().write(true).open(file)?);
         }
         Ok(found) => found.mode() & 0o7777,
-        // Less the permissions that the umask removes.
+        // The umask removes permissions from these.
         Err(_) => 0o666,
     };
     let made = tempfile::Builder::new()
@@ -228,7 +228,7 @@ fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     }
 }
 
-/// Whether a directory rejects new files.
+/// Whether an error means that the directory rejects new files.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
@@ -237,7 +237,7 @@ fn cannot_write(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", file.display()))
 }
 
-/// Creates a directory for later output.
+/// Creates a directory for output that follows later.
 pub(crate) fn create_folder(role: &str, folder: &Path) -> Result<(), Failure> {
     if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
         let folder = folder.display();

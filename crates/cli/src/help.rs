@@ -22,7 +22,7 @@ Try first:
   linerate why PID                   find out what limits a running program
   linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
 
-/// Output when no command is given.
+/// Text printed when no command is given.
 pub(crate) fn first() -> String {
     format!(
         "linerate finds out why packet software misses line rate, and fixes \
@@ -56,7 +56,7 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// Completion script for a shell.
+/// Returns the completion script for a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> String {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "linerate", &mut script);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text after the options of a command: all of it for `--help`, examples for `-h`.
+//! The help text that follows a command's options: all of it for `--help`, only examples for `-h`.
 
-/// Lines of examples that `-h` shows: together with the options, they fit on one screen for every
-/// command.
+/// Number of example lines that `-h` shows: few enough that the help of every command fits on one
+/// screen.
 const EXAMPLES: usize = 4;
 
-/// The first examples from a command's full help, for `-h`: its indented lines.
+/// The first examples in a command's full help, for `-h`. Examples are the indented lines.
 pub(crate) fn examples(full: &str) -> String {
     let lines: Vec<&str> = full.lines().filter(|line| line.starts_with("  ")).collect();
     match lines.is_empty() {

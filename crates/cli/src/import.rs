@@ -67,7 +67,7 @@ enum Format {
     Vpp,
 }
 
-/// Reads another program's measurements, and prints what follows from them.
+/// Reads another program's measurements and prints the conclusions from them.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     Files::default()
         .reads("the input", &args.file)
@@ -126,7 +126,8 @@ pub(crate) fn packets(text: &str) -> Result<f64, String> {
     packets.ok_or_else(|| "a number of packets, 1 or more".to_owned())
 }
 
-/// Reads a file. Invalid UTF-8, such as noise on a console, is replaced and damages only its line.
+/// Reads a file. Invalid UTF-8, such as noise on a console, is replaced, so that it damages only
+/// the line it is in.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = input::bytes(file, input::PRINTED)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
@@ -148,10 +149,10 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
     }
 }
 
-/// Known facts about the machine that the input is from.
+/// What is known about the machine that the input is from.
 struct Known {
     processor: Option<Processor>,
-    /// Tick rate of this machine in GHz, if the user named this machine.
+    /// Tick rate of this machine in GHz, if the input was measured here according to the user.
     here_ghz: Option<f64>,
     /// Whether the processor is assumed rather than named by the user.
     is_assumed: bool,
@@ -194,7 +195,8 @@ impl Known {
         let processor = self.processor.as_ref();
         linerate_exchange::Processor {
             clock_ghz: self.clock_ghz(args),
-            // Ticks of a clock other than the core clock do not bound the instructions.
+            // The number of instructions per tick is bounded only if the ticks are those of the
+            // core clock.
             instructions_per_tick: processor
                 .filter(|_| args.clock.is_none())
                 .and_then(|processor| processor.instructions_per_cycle),
@@ -229,7 +231,7 @@ impl Known {
     }
 }
 
-/// Reports damaged input on stderr, as the table does.
+/// Reports damaged input on stderr. The table reports it too, but JSON output has no table.
 fn warn(report: &StrandsReport) {
     if let Some(fault) = report.faults.first() {
         let more = match report.faults.len() - 1 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads whole files, with limits on size and time.
 //!
-//! The first bytes of a long file decide whether the rest is read; only these are read from a
-//! device. Pipes without a writer and silent devices time out.
+//! The first bytes of a long file determine whether the rest is read. From a device, nothing else
+//! is read. Pipes without a writer and silent devices time out.
 
 use linerate_record::units::memory_size;
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Read size in bytes. The first chunk decides whether the rest of a long file is read; only one
-/// chunk is read from a device.
+/// Read size in bytes. The first chunk determines whether the rest of a long file is read. From a
+/// device, only one chunk is read.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Timeout for a pipe without a writer, and for a silent device.
@@ -45,7 +45,7 @@ pub(crate) const ANY: Kind = Kind { bytes_max: u64::MAX, refuse: |_| None };
 fn not_text(first: &[u8]) -> Option<&'static str> {
     let is_text = match std::str::from_utf8(first) {
         Ok(text) => !text.contains('\0'),
-        // The last character may be truncated.
+        // The chunk may end in the middle of a character.
         Err(error) => error.error_len().is_none(),
     };
     (!is_text).then_some("not a text file")
@@ -61,14 +61,15 @@ fn nothing_printed(first: &[u8]) -> Option<&'static str> {
     (zeros > first.len() / 2).then_some("not a text file: it begins with NUL bytes")
 }
 
-/// Reads the text of a file; `-` is standard input. The error is only the reason.
+/// Reads the text of a file; `-` is standard input. The error states only the reason, not the file.
 pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     String::from_utf8(bytes(file, kind)?).map_err(|error| {
         format!("byte {} is not UTF-8: not a text file", error.utf8_error().valid_up_to())
     })
 }
 
-/// Reads the bytes of a file; `-` is standard input. The error is only the reason.
+/// Reads the bytes of a file; `-` is standard input. The error states only the reason, not the
+/// file.
 pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let read = match file == Path::new("-") {
         true => whole(&mut io::stdin().lock(), kind),
@@ -98,12 +99,12 @@ fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An open file whose blocking reads time out.
+/// An open file. A read that blocks for too long times out.
 #[derive(Debug)]
 pub(crate) struct Patient {
     file: File,
     is_pipe: bool,
-    /// Whether data has arrived, or a writer has closed.
+    /// Whether data has arrived, or a writer has closed the pipe.
     has_begun: bool,
     patience: Duration,
 }
@@ -116,7 +117,7 @@ impl Patient {
         Ok(Self { file, is_pipe, has_begun: false, patience })
     }
 
-    /// Maximum number of bytes to read: fewer for a device.
+    /// Maximum number of bytes to read, which is lower for a device.
     fn limit(&self, kind: Kind) -> io::Result<u64> {
         let found = self.file.metadata()?.file_type();
         let is_device = found.is_char_device() || found.is_block_device();
@@ -138,7 +139,7 @@ impl Read for Patient {
         let mut left = self.patience;
         loop {
             let has_writer = match self.file.read(to) {
-                // A pipe without a writer looks like end-of-file.
+                // A read from a pipe without a writer also returns end-of-file.
                 Ok(0) if self.is_pipe && !self.has_begun => false,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_pipe,
                 read => {
@@ -147,7 +148,7 @@ impl Read for Patient {
                 }
             };
             self.has_begun |= linerate_linux::wait_to_read(&self.file, STEP)?;
-            // A device that has delivered data may still stop.
+            // A device may fall silent even after it has delivered data.
             let is_waiting = if self.is_pipe { !has_writer && !self.has_begun } else { true };
             if is_waiting {
                 left = left.checked_sub(STEP).ok_or_else(|| self.silent())?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All kinds of stage and source in this program: adding those of a crate takes one line.
+//! All kinds of stage and source in this program. It takes one line to add the kinds of a crate.
 
 use linerate_path::spec::{Kinds, SourceSpec, StageSpec};
 use linerate_stage_api::source::SourceKind;
 use linerate_stage_api::{Extension, StageKind};
 use std::sync::LazyLock;
 
-/// The crates that add kinds, in the order of listing.
+/// The crates that add kinds, in the order in which their kinds are listed.
 static EXTENSIONS: [&Extension; 2] = [
     &linerate_stages::EXTENSION,   // an edge router
     &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp

@@ -36,14 +36,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Input files for the path in `path`: `path` itself and the capture it names.
+    /// Input files of the packet path in the file `path`: that file, and the capture that it names.
     pub(crate) fn files(&self, path: &FilePath) -> Files {
         let capture = self.path.source.file().map(|file| next_to(path, file));
         Files::default().reads("the packet path", path).may_read("the capture of the path", capture)
     }
 }
 
-/// File system path of the file that the packet path in `path` refers to as `file`.
+/// Location of `file`, a name used in the packet path that is stored in `path`.
 fn next_to(path: &FilePath, file: &str) -> PathBuf {
     match file {
         // Standard input.
@@ -52,7 +52,7 @@ fn next_to(path: &FilePath, file: &str) -> PathBuf {
     }
 }
 
-/// Reads and checks the path in `file`, its capture, and the options in `common`.
+/// Reads and checks the packet path in `file` and its capture, and applies the options in `common`.
 pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
     let text = input::text(file, input::TOML)
@@ -108,12 +108,12 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
 /// Opens a capture at its start; can be called repeatedly.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
-/// Bytes per read of a capture.
+/// Number of bytes read from a capture at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Applies `make` to the capture that the path in `path` names `capture`. A file that is not
-/// regular can only be read once, so it is read whole; so is a kernel file (/proc/kmsg), which
-/// claims to be regular, has no length, and may never end.
+/// Applies `make` to the capture that the packet path in `path` names `capture`. A file that is not
+/// a regular file can be read only once, so it is read as a whole. So is a kernel file
+/// (/proc/kmsg), which claims to be regular, has no length, and may never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -144,7 +144,7 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
     }
 }
 
-/// Offered rate in kpps; `None` if it is not fixed.
+/// Offered rate in kpps; `None` if the rate is not fixed.
 fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {

@@ -10,7 +10,7 @@ use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::path::Path;
 
-/// The built-in processor with that name, or the one described in that file.
+/// The built-in processor with this name, or the processor described in the file with this name.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     match Processor::named(name) {
         Some(processor) => Ok(processor),
@@ -18,7 +18,7 @@ pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     }
 }
 
-/// The file named as a processor, unless the name is that of a known processor.
+/// The file that describes the processor; `None` if `name` is that of a known processor.
 pub(crate) fn file(name: &str) -> Option<&Path> {
     let is_known = name == "this" || Processor::named(name).is_some();
     (!is_known).then(|| Path::new(name))
@@ -35,8 +35,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// The codes of a processor's events, each with the name in its file or, if requested, the portable
-/// name where it has one.
+/// The codes of a processor's events. Each comes with the event's name in the processor's file or,
+/// if requested, with its portable name where there is one.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {

@@ -66,8 +66,8 @@ fn main() -> ExitCode {
         return ExitCode::from(cli.command.status_of_failure());
     }
     heap::guard(no_room, cli.command.status_of_failure());
-    // If the signal action cannot be set, such a write ends the program without leaving a partial
-    // file.
+    // If the signal action cannot be set, a write beyond the file size limit ends the program, but
+    // leaves no partial file.
     let _ = linerate_linux::signal::fail_writes_beyond_the_file_limit();
     match answer(&cli) {
         Ok(answer) => status(answer),
@@ -78,8 +78,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reason why `bytes` more memory is not available in addition to the heap; `None` if it is, or if
-/// that is unknown.
+/// Reason why `bytes` bytes of memory are not available in addition to the heap; `None` if they are
+/// available, or if that is unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;

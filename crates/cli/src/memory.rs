@@ -18,7 +18,7 @@ use linerate_record::{Body, Provenance, Record};
 use std::io::Write;
 use std::path::Path;
 
-/// Measures the hierarchy, prints the report and stores it for other commands.
+/// Measures the memory hierarchy, prints the report and stores it for other commands.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let cpu = processor(args.cpu)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
@@ -37,8 +37,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // Checks all CPUs: a program on another CPU uses the same memory, and often the same last-level
-    // cache.
+    // Checks the load on all CPUs: a program on another CPU uses the same memory, and often the
+    // same last-level cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = measure(&request, &Watch::new(stop, &show));
@@ -63,8 +63,8 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     files::write_with(file, |to| to.write_all(text.as_bytes()))
 }
 
-/// Stores the record as this machine's profile if it is suitable, and reports the file path.
-/// Failure to store it is not an error.
+/// Stores the record as this machine's profile if it is suitable, and reports where. Failing to
+/// store it is not an error.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {
         return;

@@ -16,7 +16,7 @@ pub(crate) struct CpuList(pub(crate) Vec<u32>);
 /// Rate goal of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
-    /// The line rate of the file.
+    /// The line rate given in the path file.
     Line,
     /// Packets per second.
     PacketsPerSecond(f64),
@@ -67,7 +67,8 @@ pub(crate) fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
-/// Parses a process ID. Giving a name instead is the most frequent mistake.
+/// Parses a process ID. The most frequent mistake is to give a name instead, so the error suggests
+/// `--name`.
 pub(crate) fn pid(text: &str) -> Result<u32, String> {
     let pid = text.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid));
     pid.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -46,8 +46,9 @@ Examples:
   linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
-/// Simulated cycles after warm-up: more than a millisecond of chip time, a few hundred packets per
-/// flow. This determines the rate to better than 1 %, far below the uncertainty of the costs.
+/// Number of simulated cycles after the warm-up: more than a millisecond of chip time and a few
+/// hundred packets per flow. The resulting error of the rate is less than 1 %, far below the
+/// uncertainty of the costs.
 const SIMULATED_CYCLES: u64 = 2_000_000;
 
 #[derive(Debug, Args)]
@@ -79,7 +80,7 @@ pub(crate) struct PlanArgs {
     output: Output,
 }
 
-/// Predicts a mapping and prints recommended changes.
+/// Predicts how a mapping will perform, and prints recommended changes.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     Files::default()
         .may_read("the packet path", args.path.as_ref())
@@ -108,18 +109,19 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     also(also(printed, written), drawing.write(args.output.quiet()))
 }
 
-/// Subject and inputs of the plan.
+/// The path to plan, and what is known about it.
 struct Planned {
     described: Described,
     /// The run in the record, if any.
     recorded: Option<Recorded>,
-    /// Machine that another program's record was measured on.
+    /// Machine on which another program's record was measured.
     measured_on: Option<Provenance>,
     /// Text of the path file generated from another program's record.
     text: Option<String>,
 }
 
-/// The path in the file with the costs in the record; without a file, the path in the record.
+/// The path in the file, with costs from the record; without a file, the path derived from the
+/// record.
 fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     let read = args.from.as_ref().map(|file| export::read(file).map(|record| (file, record)));
     let read = read.transpose()?;
@@ -151,7 +153,7 @@ fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     }
 }
 
-/// Explains that the option with a CPU list belongs to other commands.
+/// Rejects `--cpus`, explaining that it takes a CPU list in other commands.
 fn renamed(_: &str) -> Result<Infallible, String> {
     Err("--cpus is a CPU list in other commands; to set the number of workers for `plan`, use \
          --workers N"
@@ -167,7 +169,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
-/// The file, quoted for a command line.
+/// Name of the path file, quoted for use on a command line.
 fn quoted(args: &PlanArgs) -> String {
     let file = args.path.as_ref().or(args.sketching.out.as_ref());
     terminal::quoted(&file.map_or("PATH.toml".into(), |file| file.display().to_string()))
@@ -213,8 +215,8 @@ fn on_this_machine(
     Ok(formula::plan(&subject, &formula))
 }
 
-/// Plans for another machine: by simulation if its strands share pipes, otherwise from the times in
-/// the file.
+/// Plans for another machine: by simulation if its strands share pipes, otherwise from the times
+/// given in the path file.
 fn elsewhere(
     args: &PlanArgs,
     planned: &Planned,
@@ -294,7 +296,7 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Mean frame size in bytes, if the description of the source gives it.
+/// Mean frame size in bytes, if it is known from the description of the source.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
@@ -317,8 +319,8 @@ fn no_costs(args: &PlanArgs) -> Failure {
     ))
 }
 
-/// Line rate of one flow in kpps; `None` without a line, or if only a capture gives the packet
-/// size.
+/// Line rate of one flow in kpps; `None` if the path has no line rate, or if packet sizes are known
+/// only from a capture.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
     let bytes = mean_bytes(&path.source)?;
     Some(path.line?.packets_per_second(bytes) / 1e3 / f64::from(flows))
@@ -344,7 +346,7 @@ impl Recorded {
         };
         let (run, burst, what) = match record.body {
             Body::Run(run) => (*run, asked, "run"),
-            // Of a tuning's two runs, the one with the mapping as written, if there is one.
+            // A tuning has two runs: use the one with the mapping as written, if there is one.
             Body::Tune(tune) if describe(&path.mapping, &path.stages) == tune.baseline.mapping => {
                 (tune.baseline, asked, "baseline of a tune")
             }

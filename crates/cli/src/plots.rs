@@ -17,7 +17,7 @@ pub(crate) struct Plots {
     svg: Option<PathBuf>,
 }
 
-/// A plot, or the reason why there is none.
+/// A plot, or the reason why it could not be drawn.
 pub(crate) type Drawn = Result<Plot, &'static str>;
 
 /// Plots of a command, before they are written.
@@ -27,10 +27,10 @@ pub(crate) struct Drawing<'a> {
 }
 
 impl Plots {
-    /// Creates the directory, before a measurement.
+    /// Creates the directory for the plots, before a measurement.
     pub(crate) fn make_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.svg else { return Ok(()) };
-        // A file name, which some commands took before `--svg` took a directory.
+        // Before `--svg` took a directory, some commands took a file name here.
         if folder.extension().is_some_and(|extension| extension == "svg") && !folder.is_dir() {
             return Err(Failure::new(format!(
                 "--svg takes a directory, but {} looks like a file name; linerate names the plots \
@@ -49,7 +49,7 @@ impl Plots {
 }
 
 impl Drawing<'_> {
-    /// Writes all plots; unless `quiet`, reports the missing ones with reasons.
+    /// Writes all plots. Unless `quiet`, reports why plots are missing.
     pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut written = Ok(());
@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A list of plots; if it is empty, the reason `why_none`.
+/// Converts a list of plots; an empty list becomes the reason `why_none`.
 pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     match plots.is_empty() {
         true => vec![Err(why_none)],

@@ -20,7 +20,7 @@ pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     }
 }
 
-/// CPU of a single-threaded command: the requested one, or the best.
+/// CPU for a single-threaded command: the requested one, or else the best one.
 pub(crate) fn processor(asked: Option<u32>) -> Result<u32, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     match asked {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate profile`: in which functions a running program spends its time on a CPU.
+//! `linerate profile`: finds the functions in which a running program spends its CPU time.
 
 use crate::emit::{self, Answer, Destination, Output};
 use crate::failure::{Failure, also};
@@ -98,7 +98,7 @@ pub(crate) struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Destination of the result: if there is a command, stdout belongs to it.
+    /// Destination of the result. If a command is run, stdout belongs to that command.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
@@ -124,7 +124,7 @@ impl ProfileArgs {
     }
 }
 
-/// `fp`, `dwarf`, `dwarf,4096` or `auto`.
+/// Parses `fp`, `dwarf`, `dwarf,4096` or `auto`.
 fn call_graph(text: &str) -> Result<CallGraph, String> {
     let bytes = |text: &str| {
         let bytes = text.parse().ok().filter(|bytes| (512..=64_512).contains(bytes));

@@ -18,7 +18,7 @@ pub(crate) fn provenance() -> Provenance {
     )
 }
 
-/// As [`provenance`], for records without ticks.
+/// Like [`provenance`], but for records without ticks.
 pub(crate) fn without_ticks() -> Provenance {
     linerate_machine::provenance::provenance_without_ticks(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),

@@ -34,7 +34,7 @@ pub(crate) struct ReportArgs {
     output: Output,
 }
 
-/// Prints a record as its command did.
+/// Prints a record the way the command that made it did.
 pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;

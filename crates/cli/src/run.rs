@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let Body::Run(run) = &record.body else { unreachable!("a record of run holds a run") };
-    // Under a quota, the rate while the path ran is not the rate it sustains.
+    // Under a CPU quota, the path does not sustain the rate that it reaches while it runs.
     let rate = match run.held(&record.provenance) {
         Some(_) => run.delivered_kpps(),
         None => run.processed_kpps.clone(),
@@ -108,7 +108,7 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Prints the profile up to a stage's panic, and the panic message.
+/// Prints the profile up to the point where a stage panicked. Returns the panic message.
 fn failed(
     common: &Common,
     error: RunError,
@@ -155,7 +155,8 @@ fn checked_as_json(loaded: &Loaded) -> String {
     format!("{found:#}\n")
 }
 
-/// Packets left out of the input, with their share of the bytes and a remedy, and repaired packets.
+/// Lists the repaired packets, and the packets left out of the input with their share of the bytes
+/// and a remedy.
 fn left_out(input: &InputReport) -> String {
     let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();
     for (cause, tally) in &input.left_out {

@@ -31,7 +31,7 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
     Ok(texts.join("\n"))
 }
 
-/// Overview on one screen: the kinds with their purposes.
+/// Overview that fits on one screen: the kinds and their purposes.
 fn overview(specs: &[StageSpec]) -> String {
     let indent = 2 + specs.iter().map(|spec| spec.kind.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -77,7 +77,7 @@ fn text_of(spec: &StageSpec) -> String {
             _ => format!("default {}", default_of(param)),
         };
         let kind = kind_of(param);
-        // On one line, to be copied.
+        // Not wrapped, so that it can be copied.
         text += &format!("    {} = {kind}, {default}\n", param.name);
         text += &paragraph(param.help, 8);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate stat`: counts events of a command, a process or CPUs.
 //!
-//! Before the command runs, only what counting needs is read and computed, so that the overhead
-//! stays small for short commands.
+//! Before the command runs, only what is needed for counting is read and computed, to keep the
+//! overhead small for short commands.
 
 mod args;
 mod caches;
@@ -24,7 +24,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Minimum line width of --list.
+/// Minimum line width of this command's output, including --list.
 const LIST_COLUMNS: usize = 80;
 
 /// The metric set with rpistat's events.
@@ -91,7 +91,7 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
-/// Messages during the run, for stderr.
+/// Formats messages during the run, for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
         Progress::Budget { sets, slice, least } => {
@@ -112,7 +112,8 @@ fn said(progress: Progress<'_>) -> String {
     }
 }
 
-/// Prints the counts; errors and warnings go to stderr. JSON on stderr contains the warnings.
+/// Prints the counts; errors and warnings go to stderr. If JSON goes to stderr, the warnings are
+/// only in the JSON.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, status, failure } = outcome;
     let never_began = failure.is_some() && never_began(&report);
@@ -144,7 +145,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
-/// A text with `linerate: ` prepended to each line.
+/// Prepends `linerate: ` to each line but the first.
 fn lines(text: &str) -> String {
     text.replace('\n', "\nlinerate: ")
 }

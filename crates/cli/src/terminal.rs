@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes control characters as JSON does, `\u001b`, so that JSON keeps its meaning; line ends
-/// (including those of CSV), tabs and, if `has_colors`, colours are kept. Bidirectional control
-/// characters are escaped too.
+/// Escapes control characters the way JSON does (`\u001b`), so that JSON keeps its meaning, and
+/// also escapes bidirectional control characters. Keeps line ends (including those of CSV), tabs
+/// and, if `has_colors`, colours.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -35,13 +35,13 @@ pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     Cow::Owned(safe + rest)
 }
 
-/// Whether a character affects a terminal other than by being displayed.
+/// Whether a character does more to a terminal than appear on it.
 fn steers(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Length in bytes of a colour escape sequence at the start of a text.
+/// Length in bytes of the colour escape sequence at the start of a text, or 0.
 fn color_bytes(text: &str) -> usize {
     let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';');
@@ -51,7 +51,7 @@ fn color_bytes(text: &str) -> usize {
     }
 }
 
-/// A word, quoted for the shell if necessary.
+/// Quotes a word for the shell if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tune`: measure, explain, predict, try, keep the best.
+//! `linerate tune`: measures a path, explains its rate, predicts and tries other mappings, and
+//! keeps the best.
 
 use crate::args::TuneArgs;
 use crate::emit::{self, Answer, Forms};
@@ -31,8 +32,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     }
 }
 
-/// Explains and predicts from a record. The provenance remains that of the measurement, except for
-/// the command.
+/// Explains and predicts from a record. Keeps the provenance of the measurement, except for the
+/// command.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let output = &args.common.output;
     let files = Files::default().reads("the record of --from", file);
@@ -49,7 +50,7 @@ fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
 fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let common = &args.common;
     let mut loaded = load(file, common)?;
-    // Every run of the tuning would write an output capture; only `run` writes one.
+    // Otherwise, every run of the tuning would write an output capture. Only `run` writes one.
     loaded.path.sink = Sink::Null;
     let provenance = provenance::provenance();
     let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
@@ -96,8 +97,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     emit::is_prompt(met, p99, common.p99)
 }
 
-/// Limits the CPUs to the quota, but at least one: workers never sleep, so more of them would share
-/// the same CPU time.
+/// Limits the number of CPUs to the quota, but not below one. Workers never sleep, so more of them
+/// would only share the same CPU time.
 fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     if let Some(quota) = quota {
         cpus.truncate((quota as usize).max(1));
@@ -121,8 +122,8 @@ fn write_out(
     files::write(file, text)
 }
 
-/// Adapts the path for the file `out`: in another directory, the capture next to `original` gets
-/// its full path.
+/// Adapts the path for writing to the file `out`. If `out` is not in the same directory as
+/// `original`, the capture is given by its full file name.
 fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path, Failure> {
     let full = |file: &FilePath| {
         let cannot = |error| Failure::new(format!("cannot locate {}: {error}", file.display()));

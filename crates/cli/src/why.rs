@@ -89,8 +89,8 @@ fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     also(also(printed, written), bundled)
 }
 
-/// Watches window after window until the user interrupts it or the program ends; prints a line or a
-/// record for each window.
+/// Watches one window after another until the user interrupts it or the watched program ends.
+/// Prints a line or a record for each window.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
     let mut is_first = true;
@@ -98,7 +98,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         let began = Instant::now();
         let record = match watch(args, &target(args), window, stop) {
             Ok(record) => record,
-            // The watched program has ended; the windows so far have been printed.
+            // The watched program has ended. All windows up to now have been printed.
             Err(_) if !is_first => return Ok(Answer::Done),
             Err(failure) => return Err(failure),
         };

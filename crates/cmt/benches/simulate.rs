@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Speed of the simulation: core cycles per second of CPU time, for both configurations of the RLP
-//! application on the T1, compared with a bound.
+//! Speed of the simulation, in core cycles per second of CPU time and compared with a bound, for
+//! both configurations of the RLP application on the T1.
 //!
 //! Most of the time is spent deciding, cycle by cycle, which strand issues, and each decision
-//! depends on the previous one. The bound is a chain of the same number of bare decisions: each
-//! looks up the next state by the current one. Simulation and bound run interleaved; medians are
-//! printed.
+//! depends on the previous one. The bound is a chain of the same number of bare decisions, each of
+//! which looks up the next state by the current one. Runs of the simulation and of the bound
+//! alternate; medians are printed.
 //!
 //! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
 //! repetition.
@@ -55,7 +55,7 @@ fn simulated(system: &System, seed: u64) -> u64 {
     black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
 }
 
-/// A chain of lookups in a table of the simulator's size, each dependent on the previous one.
+/// A chain of lookups, each dependent on the previous one, in a table as large as the simulator's.
 fn chain(length: u64) -> u64 {
     let table: Vec<usize> = (0..512).map(|at| (at * 37 + 11) % 512).collect();
     let table: &[usize; 512] = table.as_slice().try_into().expect("512 entries");
@@ -67,14 +67,14 @@ fn chain(length: u64) -> u64 {
     length
 }
 
-/// The result of `work`, and its CPU time in seconds.
+/// Runs `work`; returns its result and its CPU time in seconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = seconds_on_processor();
     let result = work();
     (result, seconds_on_processor() - before)
 }
 
-/// CPU time of this thread: the first word of schedstat, in nanoseconds.
+/// CPU time of this thread in seconds, from the first word of schedstat, which is in nanoseconds.
 fn seconds_on_processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let ns: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("ns");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applications as data: the work of their strands, with the origin of every number.
+//! Applications described as data: the work of their strands, with the origin of every number.
 //!
 //! An application is a TOML file of parameters, roles and configurations. A role is the work of one
-//! strand for one flow; a configuration maps each role of each flow to a strand. The numbers in a
-//! role are names of parameters, so that a fit or a what-if changes a single place.
+//! strand for one flow; a configuration maps each role of each flow to a strand. A role refers to
+//! its numbers by parameter name, so that a fit or a what-if changes each number in a single place.
 
 use super::chip::Chip;
 use super::system::{
@@ -21,7 +21,7 @@ pub struct Application {
     pub name: String,
     /// Its source document.
     pub source: String,
-    /// Number of independent flows; each has its own line, queues and strands.
+    /// Number of independent flows. Each flow has its own line, queues and strands.
     pub flows: u32,
     /// Source of a flow's packets.
     pub line: LineSpec,
@@ -47,7 +47,7 @@ pub struct Parameter {
     pub value: f64,
     /// Its origin.
     pub origin: Origin,
-    /// Meaning of the number, or how it was computed.
+    /// What the number means, or how it was computed.
     pub text: String,
     /// Lower bound for fits.
     pub low: Option<f64>,
@@ -82,7 +82,7 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Name of the parameter with the packets per second.
+    /// Name of the parameter that gives the rate in packets per second.
     pub packets_per_s: String,
     /// Capacity of the interface's ring in packets.
     pub ring: u32,
@@ -96,13 +96,13 @@ pub struct QueueSpec {
     pub name: String,
     /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees a change made by the other.
+    /// Number of cycles until one end sees a change made by the other end.
     pub hand_over_cycles: u32,
-    /// Behaviour of a writer that finds no room.
+    /// What a writer does if it finds no room.
     pub when_full: WhenFull,
 }
 
-/// The work of a strand for a flow.
+/// The work of one strand for one flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
@@ -113,19 +113,20 @@ pub struct Role {
     pub tasks: Vec<TaskSpec>,
 }
 
-/// A task. Strings are names of parameters; an omitted one is 0.
+/// A task. The strings are names of parameters, except for `input` and `output`. An omitted
+/// parameter is 0, except that `instructions` is 1.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// `line`, a queue, or none: such a task polls but never finds a packet.
+    /// `line` or the name of a queue. A task without input polls but never finds a packet.
     pub input: Option<String>,
     /// Name of a queue; if absent, packets leave the system.
     pub output: Option<String>,
     /// Instructions per poll.
     pub poll_instructions: String,
-    /// Stall of a poll that finds a packet, in nanoseconds.
+    /// How long a poll that finds a packet stalls, in nanoseconds.
     pub packet_stall_ns: Option<String>,
-    /// Stall of a poll that finds no packet, in nanoseconds.
+    /// How long a poll that finds no packet stalls, in nanoseconds.
     pub empty_stall_ns: Option<String>,
     /// Cycles skipped after an empty poll.
     pub slow_cycles: Option<String>,
@@ -143,7 +144,7 @@ pub struct TaskSpec {
 pub struct Configuration {
     /// Name.
     pub name: String,
-    /// Work of the strands of each pipe: `ROLE FLOW`, `while(1)` or `parked`.
+    /// For each pipe, the work of its strands: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
     /// The observations.
     pub observed: Option<Observed>,
@@ -175,7 +176,7 @@ pub enum BadApplication {
     TooSmall {
         /// The chip.
         chip: String,
-        /// `pipes` or `strands of a pipe`.
+        /// `pipes` or `strands per pipe`.
         what: &'static str,
         /// Number needed.
         needed: usize,

@@ -8,7 +8,7 @@ use std::fmt;
 /// Maximum number of strands per pipe.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
-/// Maximum number of simulated strands: a plan for this many still takes seconds.
+/// Maximum number of simulated strands. A plan for this many strands still takes only seconds.
 const STRANDS_MAX: u64 = 4096;
 
 /// Strands that share a unit.
@@ -23,7 +23,7 @@ pub enum Scope {
     Pipe,
 }
 
-/// A unit shared by strands that accepts one instruction per interval.
+/// A unit that strands share. It accepts one instruction per interval.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
@@ -39,8 +39,8 @@ pub struct Unit {
 
 /// A chip of cores whose pipes issue one instruction per cycle.
 ///
-/// Strands are numbered consecutively by core, pipe within the core, and place on the pipe: these
-/// are the logical CPUs of the chip.
+/// Strands are numbered consecutively by core, by pipe within the core, and by place on the pipe.
+/// These numbers are the chip's logical CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
     /// The maker's name.

@@ -3,8 +3,8 @@
 //!
 //! Pipes whose strands share a unit form a *group*, which is simulated in lockstep; in even cycles
 //! the lowest-numbered pipe goes first, in odd cycles the highest. Groups interact only through
-//! queues. Each runs alone for a window that is as long as the shortest hand-over of a queue
-//! between two groups:
+//! queues. Each group is simulated on its own for a window as long as the shortest hand-over of any
+//! queue between two groups:
 //!
 //! ```text
 //! start = the first cycle in which any group issues
@@ -12,11 +12,12 @@
 //! for each group: issue in all cycles before end
 //! ```
 //!
-//! This is exact. A change that a group makes to a queue at a cycle `t >= start` is visible from `t
-//! + hand-over >= end`: no other group can see it in this window, whichever ran first.
+//! This is exact: a change that a group makes to a queue at a cycle `t >= start` is visible from
+//! `t + hand-over >= end`, so no other group can see it within this window, whichever group was
+//! simulated first.
 //!
-//! On a pipe where all strands run `while(1)`, strand `k` of `n` issues in the cycles `k`, `k + n`,
-//! `k + 2n`, ...: this is computed, not simulated.
+//! On a pipe whose strands all run `while(1)`, strand `k` of `n` issues in the cycles `k`, `k + n`,
+//! `k + 2n`, .... This is computed, not simulated.
 
 use super::chip::{Chip, Scope};
 use super::link::{Line, Links, Ring, Turns};
@@ -47,10 +48,11 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
 
 struct Engine<'s> {
     system: &'s System,
-    /// By pipe number; pipes without simulated strands stay empty.
+    /// All pipes, by number. Pipes without running strands stay empty.
     pipes: Vec<Pipe>,
     groups: Vec<Vec<usize>>,
-    /// For each pipe whose strands all run `while(1)`, the number of strands.
+    /// For each pipe, the number of its strands that run `while(1)`; `None` if any strand handles
+    /// packets.
     all_busy: Vec<Option<u64>>,
     window: u64,
     links: Links,
@@ -125,7 +127,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Counts over all cycles before `end`, to which the engine has already advanced.
+    /// Counts over all cycles before `end`. The engine must already have advanced to `end`.
     fn counts(&mut self, end: u64) -> Counts {
         let count = |strand: &Strand| {
             let (pipe, place) = position(&self.system.chip, strand.cpu);
@@ -146,7 +148,7 @@ impl<'s> Engine<'s> {
     }
 }
 
-/// Pipe and place of a logical CPU.
+/// The pipe of a logical CPU, and its place on that pipe.
 fn position(chip: &Chip, cpu: u32) -> (usize, usize) {
     ((cpu / chip.strands_per_pipe) as usize, (cpu % chip.strands_per_pipe) as usize)
 }
@@ -174,7 +176,7 @@ fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutco
     StrandOutcome { instructions, waited: end - instructions, ..StrandOutcome::default() }
 }
 
-/// All units of the chip, in the order of `chip.units`, each with its number of instances.
+/// Index in `chip.units` of each unit of the chip, with the number of its instances, in order.
 fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     chip.units.iter().enumerate().map(|(index, unit)| {
         let times = match unit.scope {
@@ -186,7 +188,7 @@ fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// Chip-wide index of the `unit` that a pipe uses.
+/// Chip-wide index of the instance of `unit` that a pipe uses.
 fn instance(chip: &Chip, unit: usize, pipe: usize) -> usize {
     let first: u32 = instances(chip).take(unit).map(|(_, times)| times).sum();
     let offset = match chip.units[unit].scope {

@@ -21,7 +21,7 @@ use std::fmt;
 /// An application on a chip.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The work of its strands.
+    /// The application, i.e. the work of the strands.
     pub application: Application,
     /// Their placement.
     pub chip: Chip,
@@ -33,7 +33,8 @@ pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed:
 /// Settings for the simulations of a fit.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// Error weights: the relative errors that count as 1, for rates and for cycles per instruction.
+/// Weights of errors in a fit: the relative error that counts as 1, for rates and for cycles per
+/// instruction.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
 /// Reasons why an application cannot be compared or fitted.
@@ -90,16 +91,17 @@ impl From<Fault> for FitError {
 pub struct Found {
     /// All counts.
     pub outcome: Outcome,
-    /// Packets that leave, in thousands per second, mean of the flows.
+    /// Rate at which packets leave, in thousands per second: the mean of the flows.
     pub kpps: f64,
     /// Rate of the slowest flow, in kpps.
     pub slowest_kpps: f64,
-    /// Cycles per instruction by role, mean of the flows.
+    /// Cycles per instruction by role: the mean of the flows.
     pub cpi: BTreeMap<String, f64>,
 }
 
 impl Found {
-    /// The mean of a figure over the strands with a role, where available.
+    /// The mean of a figure over the strands with a role that have the figure; `None` if none of
+    /// them does.
     pub fn mean(&self, role: &str, of: impl Fn(&StrandOutcome) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = of_role(&self.outcome, role).filter_map(of).collect();
         (!values.is_empty()).then(|| mean(values.into_iter()))
@@ -120,7 +122,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Relative error of the model, positive if the model is above the observation.
+    /// Relative error of the simulated value: positive if it is above the observed value.
     pub fn error(&self) -> f64 {
         self.found / self.observed - 1.0
     }
@@ -166,7 +168,7 @@ impl Model {
         Ok(self.application.configuration(name)?)
     }
 
-    /// Simulates the strands, pipe by pipe.
+    /// Simulates the application; `pipes` gives the work of each pipe's strands.
     ///
     /// # Errors
     /// A name is undefined, the chip is too small, or the system cannot be simulated.
@@ -193,10 +195,10 @@ impl Model {
         Ok(Found { outcome, kpps, slowest_kpps, cpi })
     }
 
-    /// The observations of a configuration with the model's values.
+    /// The observed figures of a configuration, each with its simulated value.
     ///
     /// # Errors
-    /// There are no observations, or those of [`Model::run`].
+    /// The configuration has no observations, or [`Model::run`] fails.
     pub fn pairs(&self, name: &str, run: &Run) -> Result<Vec<Pair>, FitError> {
         let configuration = self.configuration(name)?;
         let observed = configuration.observed.as_ref();
@@ -217,11 +219,11 @@ impl Model {
         Ok(pairs)
     }
 
-    /// Fits parameters to the observations of configurations in `calls` evaluations; the other
-    /// parameters are unchanged.
+    /// Fits `parameters` to the observations of `configurations`, using `calls` evaluations. The
+    /// other parameters are unchanged.
     ///
     /// # Errors
-    /// A parameter has no bounds, or those of [`Model::pairs`].
+    /// A parameter has no bounds, or [`Model::pairs`] fails.
     pub fn fitted(
         &self,
         parameters: &[&str],
@@ -255,8 +257,8 @@ impl Model {
         bounds.ok_or_else(|| FitError::NoBounds(name.to_owned()))
     }
 
-    /// The model with all fitted parameters at the midpoint of their bounds: the starting point of
-    /// every fit, and the values of the parameters that a fit leaves alone.
+    /// The model with every fitted parameter at the midpoint of its bounds. Every fit starts from
+    /// these values, and the parameters that a fit does not change keep them.
     ///
     /// # Errors
     /// A fitted parameter has no bounds.
@@ -269,7 +271,7 @@ impl Model {
         self.with(&values)
     }
 
-    /// Names of the fitted parameters.
+    /// Names of the parameters whose origin is a fit.
     pub fn names(&self) -> Vec<&str> {
         let all = self.application.parameters.iter();
         let fitted = all.filter(|(_, parameter)| parameter.origin == Origin::Fitted);

@@ -2,8 +2,9 @@
 //! A cycle-by-cycle simulator of chip multithreading: strands that share the pipelines of a
 //! processor.
 //!
-//! A [`System`] is a [`Chip`], the work of its strands, the queues between them and the lines that
-//! deliver packets. [`simulate`] runs it for some cycles and counts events.
+//! A [`System`] consists of a [`Chip`], the work of its strands, the queues between the strands,
+//! and the lines that deliver packets. [`simulate`] runs it for a number of cycles and counts
+//! events.
 //!
 //! # The model
 //!
@@ -23,9 +24,9 @@
 //! A change to a queue at cycle `t` is visible at the other end at `t` plus the queue's hand-over,
 //! which is at least one cycle, so the order of pipes within a cycle has no effect.
 //!
-//! Fractional means are met by carrying the remainder; distances between misses, and between uses
-//! of a unit, are uniformly distributed between 0 and twice their mean, drawn from a per-strand
-//! random number generator initialized from the seed.
+//! Means that are not whole numbers are met by carrying the remainder. The distances between
+//! misses, and between uses of a unit, are uniformly distributed between 0 and twice their mean.
+//! They are drawn from a random number generator per strand, initialized from the seed.
 //!
 //! [`Application`] reads the work of strands from a file; [`rank`] compares all placements of an
 //! application. [`fit`] estimates an application's undocumented numbers. [`processor`] describes
@@ -33,8 +34,9 @@
 //!
 //! # Left out
 //!
-//! Not modelled. Cache contents: misses are a property of the work, even if neighbours change. More
-//! than one outstanding miss per strand. Bandwidth limits. Use of units by polling. Interrupts.
+//! Not modelled: cache contents (misses are a property of the work, even if neighbours change),
+//! more than one outstanding miss per strand, bandwidth limits, use of units by polling, and
+//! interrupts.
 //!
 //! Every figure is of evidence tier `model`.
 

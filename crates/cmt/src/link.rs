@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Objects shared by strands: queues, lines and units.
 //!
-//! A queue is a ring of slots, each with the cycle from which its next user may see it: the reader
-//! its data, the writer its free space. Writer and reader may be ahead of each other in time by
-//! less than the hand-over: a change then carries a cycle that the other side has not reached yet,
-//! and is not visible to it. The result is the same as in strict time order.
+//! A queue is a ring of slots. Each slot holds the cycle from which its next user can see it: the
+//! reader sees data, the writer free space. Writer and reader may be simulated out of step by less
+//! than the hand-over: a change made by the side that is ahead carries a cycle that the other side
+//! has not reached yet, so it is not visible there. The result is the same as in strict time order.
 
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
@@ -20,9 +20,9 @@ pub(super) struct Links {
 /// State of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// For each slot, the cycle from which its last change is visible.
+    /// For each slot, the cycle from which its last change is visible to the other side.
     seen_from: Vec<u64>,
-    /// Packets read and written so far, and the next slots to read and write.
+    /// Number of packets read and written so far, and the next slots to read and write.
     read: u64,
     written: u64,
     read_slot: usize,
@@ -92,8 +92,8 @@ impl Line {
         Self { interval, next: interval, waiting: 0, ring, offered: 0, dropped: 0 }
     }
 
-    /// Delivers the packets due before cycle `end`. No packet is taken in the meantime, so the ring
-    /// accepts packets until it is full and drops the rest.
+    /// Delivers the packets due before cycle `end`. No packet is taken meanwhile, so the ring
+    /// accepts packets until it is full, and the rest are dropped.
     pub(super) fn bring_until(&mut self, end: u64) {
         let end = end << 32;
         if self.next >= end {
@@ -124,7 +124,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Cycles until the unit accepts an instruction that arrived at `cycle`.
+    /// Number of cycles until the unit accepts an instruction that arrives at `cycle`.
     pub(super) fn wait(&mut self, cycle: u64) -> u64 {
         let start = self.free_from.max(cycle);
         self.free_from = start + self.interval;

@@ -4,9 +4,10 @@
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Cycles before counting starts, during which queues fill.
+    /// Number of cycles before counting starts, in which the queues fill.
     pub warm_up_cycles: u64,
-    /// Cycles counted, at least 1. Together with the warm-up, at most [`Run::CYCLES_MAX`].
+    /// Number of cycles counted: at least 1 and, together with the warm-up, at most
+    /// [`Run::CYCLES_MAX`].
     pub cycles: u64,
     /// Random seed for the distances between misses.
     pub seed: u64,
@@ -24,11 +25,12 @@ pub struct Outcome {
     pub cycles: u64,
     /// Clock of the chip in cycles per second.
     pub clock_hz: f64,
-    /// In the order of [`super::System::strands`].
+    /// Counts of the strands, in the order of [`super::System::strands`].
     pub strands: Vec<StrandOutcome>,
-    /// In the order of [`super::System::sources`].
+    /// Counts of the sources, in the order of [`super::System::sources`].
     pub sources: Vec<SourceOutcome>,
-    /// Simulated cycles, warm-up included, times the number of cores on which anything runs.
+    /// Number of simulated cycles, including the warm-up, times the number of cores on which
+    /// anything is simulated.
     pub core_cycles: u64,
 }
 
@@ -61,7 +63,7 @@ pub struct TaskOutcome {
     pub dropped: u64,
     /// Polls that found no packet.
     pub idle_polls: u64,
-    /// Attempts that found no room ([`super::WhenFull::Wait`]).
+    /// Attempts to hand over a packet that found no room ([`super::WhenFull::Wait`]).
     pub blocked: u64,
 }
 
@@ -76,7 +78,7 @@ pub struct Stalls {
     pub l2: u64,
     /// Waits for shared units.
     pub units: u64,
-    /// Uncached reads of polls.
+    /// Uncached reads made by polls.
     pub io: u64,
     /// Deliberate pauses.
     pub slow: u64,
@@ -88,7 +90,7 @@ impl Stalls {
         self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
     }
 
-    /// In the order in which an instruction incurs them.
+    /// The causes, in the order in which an instruction incurs them.
     fn in_order(&mut self) -> [&mut u64; 6] {
         let Self { bubbles, l1, l2, units, io, slow } = self;
         [bubbles, l1, l2, units, io, slow]
@@ -101,7 +103,8 @@ impl Stalls {
         }
     }
 
-    /// Removes the last `cycles` of an instruction that stalls for `last` after its bubbles.
+    /// Subtracts the last `cycles` stall cycles of the last instruction, which has the stalls
+    /// `last` after its bubbles.
     pub(super) fn cut(&mut self, mut cycles: u64, last: &Self) {
         let mut last = Self { bubbles: u64::MAX, ..*last };
         for (mine, last) in self.in_order().into_iter().zip(last.in_order()).rev() {
@@ -130,7 +133,7 @@ pub struct SourceOutcome {
 }
 
 impl Outcome {
-    /// Rate that corresponds to `packets` in this run, in thousands of packets per second.
+    /// Rate of `packets` packets in this run, in thousands of packets per second.
     pub fn kpps(&self, packets: u64) -> f64 {
         packets as f64 * self.clock_hz / self.cycles as f64 / 1e3
     }

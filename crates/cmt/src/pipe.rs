@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pipe: of the ready strands, the one that issued least recently issues next.
 //!
-//! The state that decides a cycle is kept in a few words. Strands that will be ready within
-//! [`SLOTS`] cycles are in a calendar, with a bit per strand and cycle, that advances one cycle at
-//! a time; the others sleep until a given cycle.
+//! The state that determines which strand issues is kept in a few machine words. Strands that will
+//! be ready within [`SLOTS`] cycles are in a calendar, which has one bit per strand and cycle and
+//! advances one cycle at a time. The others sleep until a given cycle.
 //!
 //! ```text
 //! each cycle:
@@ -40,14 +40,14 @@ const NO_PLACE: usize = PLACES;
 /// Mask of all places in a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Number of possible orders in which four strands last issued.
+/// Number of orders in which four strands can last have issued.
 const ORDERS: usize = 24;
 
-/// By order and set of ready strands: the strand that issues, and the order afterwards.
+/// The place that issues and the order afterwards, by current order and set of ready places.
 static NEXT: [[(u8, u8); 1 << PLACES]; ORDERS] = next();
 
-/// The orders as sequences of four digits, each a place, starting with the one that issued least
-/// recently.
+/// The orders: each is a sequence of four digits, which are places. The first is the place that
+/// issued least recently.
 const fn orders() -> [[u8; PLACES]; ORDERS] {
     let mut orders = [[0; PLACES]; ORDERS];
     let (mut found, mut number) = (0, 0);
@@ -92,7 +92,7 @@ const fn choice(orders: &[[u8; PLACES]; ORDERS], order: usize, ready: usize) -> 
     if first == PLACES {
         return (NO_PLACE as u8, order as u8);
     }
-    // The chosen place moves behind those that issued after it.
+    // The chosen place moves to the end of the order.
     let mut moved = digits;
     let mut at = first;
     while at + 1 < PLACES {
@@ -118,15 +118,15 @@ const fn same(a: &[u8; PLACES], b: &[u8; PLACES]) -> bool {
 /// A pipe.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
-    /// The next cycle to decide; all earlier cycles are done.
+    /// The next cycle to simulate; all earlier cycles are done.
     now: u64,
-    /// Places ready at `now`.
+    /// Bits of the places that are ready at `now`.
     ready: u64,
     /// Current order, as a row of [`NEXT`].
     order: usize,
-    /// The calendar: the lowest slot holds the places that are ready from the cycle after `now`.
+    /// The calendar. Its lowest slot holds the places that become ready in the cycle after `now`.
     near: u64,
-    /// End of the earliest sleep.
+    /// Cycle in which the first sleeping place wakes up.
     far: u64,
     sleeping: u64,
     /// For each place, including [`NO_PLACE`], the cycle from which it can issue again.
@@ -136,8 +136,8 @@ pub(super) struct Pipe {
     bubbles: [u64; PLACES + 1],
     /// Calendar entry for the next instruction.
     entry: [u64; PLACES + 1],
-    /// Quiet instructions until the next one that the thread has to handle: counted from the
-    /// previous such instruction, and left now.
+    /// Number of quiet instructions before the next instruction that the thread has to handle: in
+    /// total since the previous such instruction, and still left.
     span: [u64; PLACES + 1],
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],
@@ -244,7 +244,8 @@ impl Pipe {
         }
     }
 
-    /// Lets the thread issue, and returns the calendar entry for its wake-up, or 0.
+    /// Lets the thread issue. Returns the calendar entry for the cycle in which it is ready again,
+    /// or 0 if it sleeps.
     fn issue_for_thread(&mut self, place: usize, links: &mut Links) -> u64 {
         let thread = self.threads[place].as_mut().expect("others have quiet instructions only");
         let (stall, quiet) = thread.issue(self.span[place], self.now, links);
@@ -261,7 +262,7 @@ impl Pipe {
         0
     }
 
-    /// Places whose sleep ends now.
+    /// Wakes the places whose sleep ends now; returns their bits.
     fn wake(&mut self) -> u64 {
         let mut woken = 0;
         self.far = NEVER;
@@ -279,8 +280,8 @@ impl Pipe {
         woken
     }
 
-    /// Counts, before cycle `end`, of the strand at a place; all instructions up to `end` have been
-    /// issued.
+    /// Counts of the strand at a place over all cycles before `end`. All instructions in these
+    /// cycles must have been issued.
     pub(super) fn counts(&self, place: usize, end: u64) -> StrandOutcome {
         let quiet = self.span[place] - self.quiet[place];
         let bubbles = self.bubbles[place] >> 32;
@@ -298,7 +299,7 @@ impl Pipe {
     }
 }
 
-/// The bit of a place, `away` slots ahead in the calendar; zero for [`NO_PLACE`].
+/// The bit of a place in the calendar, `away` slots ahead; zero for [`NO_PLACE`].
 fn entry(place: usize, away: u64) -> u64 {
     ((1 << place) & ALL) << (away * PLACES as u64)
 }

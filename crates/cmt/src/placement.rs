@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strand placement: ranks all placements of an application up to symmetry.
+//! Strand placement: ranks all placements of an application. Placements that differ only by
+//! symmetry count as one.
 //!
-//! Pipes of a chip are interchangeable, as are the places of a pipe and the flows. A pipe is thus
-//! described by its *kind*: the number of strands per role. A placement is a multiset of kinds that
-//! contains each role once per flow.
+//! The pipes of a chip are interchangeable, as are the places on a pipe, and the flows. A pipe is
+//! therefore described by its *kind*, the number of strands of each role on it. A placement is a
+//! multiset of kinds that contains each role once per flow.
 //!
 //! There are many placements but few kinds, and strands on different pipes interact only through
 //! queues. Each kind is therefore simulated separately, with a line in front of every strand: its
@@ -16,14 +17,14 @@
 //! bound:               least of the rates of the roles, each alone on a pipe, offered the line's
 //! ```
 //!
-//! No placement exceeds the bound. Running alone, and with a packet always available, a strand
+//! No placement exceeds the bound. A strand that runs alone and always has a packet available
 //! issues the instructions of a packet and of the poll before it, each as soon as the stalls of the
 //! previous instruction are over. In a placement it issues the same instructions plus empty polls,
 //! and neighbours can only delay it. The best placement in the ranking, simulated as a whole, is
 //! therefore within a known gap of the optimum.
 //!
-//! Not modelled: units shared between pipes; flows that are faster than the slowest. Simulating the
-//! whole placement includes both.
+//! Not modelled: units shared between pipes, and flows that are faster than the slowest one. A
+//! simulation of the whole placement includes both.
 
 mod best;
 
@@ -43,7 +44,7 @@ pub struct Ranking {
     pub roles: Vec<String>,
     /// All kinds of pipes.
     pub kinds: Vec<Kind>,
-    /// All placements, fastest first; among equals, the one with fewer pipes first.
+    /// All placements, fastest first; among placements of equal rate, those with fewer pipes first.
     pub placements: Vec<Placement>,
     /// Upper bound for all placements, in thousands of packets per second per flow.
     pub bound_kpps: f64,
@@ -51,20 +52,20 @@ pub struct Ranking {
     pub core_cycles: u64,
 }
 
-/// The strands on a pipe.
+/// A kind of pipe: the strands on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     /// Number of strands by role.
     pub strands: Vec<u32>,
-    /// Highest rate at which all strands keep up, in thousands of packets per second each; at most
-    /// the line rate.
+    /// Highest rate per strand at which all strands keep up, in thousands of packets per second; at
+    /// most the line rate.
     pub kpps: f64,
 }
 
 /// A placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Indices of [`Ranking::kinds`], one per pipe in use.
+    /// For each pipe in use, the index of its kind in [`Ranking::kinds`].
     pub pipes: Vec<usize>,
     /// Rate of the slowest flow in thousands of packets per second.
     pub kpps: f64,
@@ -100,16 +101,16 @@ impl fmt::Display for CannotRank {
 
 impl std::error::Error for CannotRank {}
 
-/// Bisection steps for a capacity: where strands compute most, the initial interval is a fifth of
-/// the line rate; the final interval is less than a hundredth of the rate.
+/// Number of bisection steps for a capacity. For the strands that compute most, the interval starts
+/// at a fifth of the line rate; it ends at less than a hundredth of the rate.
 const HALVINGS: u32 = 5;
 
-/// Share of a line's packets that a strand must handle to count as keeping up: what its ring holds
-/// when counting starts and ends is noise.
+/// Share of its line's packets that a strand must handle to count as keeping up. It is below 1
+/// because the number of packets in the ring when counting starts and ends is noise.
 const KEEPS_UP: f64 = 0.995;
 
-/// Ranks all placements of `roles`, each once per flow. `run` gives the settings for simulating one
-/// kind at one rate.
+/// Ranks all placements of `roles`; each role occurs once per flow. `run` gives the settings for
+/// simulating one kind at one rate.
 ///
 /// # Errors
 /// A role is unknown, the strands do not fit on the chip, or they cannot be simulated.
@@ -133,7 +134,7 @@ pub fn rank(
         let system = system.map_err(CannotRank::Application)?;
         let mut probe = Probe::new(system, application.line.ring, run);
         if strands.iter().sum::<u32>() == 1 {
-            // Add the packet that may have been missed because of when counting started and ended.
+            // Add one packet: depending on when counting starts and ends, one may be missed.
             let alone = probe.at(line).map_err(CannotRank::System)?.0;
             bound = bound.min(alone + chip.clock_hz / run.cycles as f64);
         }
@@ -154,8 +155,8 @@ pub fn rank(
 }
 
 impl Ranking {
-    /// Work of the strands of each pipe, as input for [`Application::on`]. The strands of a role
-    /// get the flows in order.
+    /// Work of each pipe's strands, as input for [`Application::on`]. The strands of a role are
+    /// assigned the flows in order.
     pub fn pipes(&self, placement: &Placement) -> Vec<Vec<String>> {
         let mut flows = vec![0; self.roles.len()];
         let strands = placement.pipes.iter().map(|kind| &self.kinds[*kind].strands);
@@ -177,8 +178,8 @@ impl Ranking {
     }
 }
 
-/// Work of the strands of a pipe with this number of strands of each role; `flows` counts the flows
-/// assigned so far, by role.
+/// Work of the strands of a pipe that has `strands` strands of each role. `flows` counts, by role,
+/// the flows assigned so far.
 fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
     let mut words = Vec::new();
     for ((role, times), flow) in roles.iter().zip(strands).zip(flows) {
@@ -188,7 +189,7 @@ fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec
     words
 }
 
-/// All kinds of pipes: at most `wanted` strands of each role, and 1 to `room` in total.
+/// All kinds of pipes with at most `wanted` strands of each role, and 1 to `room` strands in total.
 fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     let mut kinds = vec![Vec::new()];
     for &most in wanted {
@@ -203,8 +204,8 @@ fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     kinds
 }
 
-/// All multisets of at most `pipes` kinds that have `wanted` strands of each role, as ascending
-/// indices into `kinds`.
+/// All multisets of at most `pipes` kinds that together have `wanted` strands of each role. Each is
+/// given as ascending indices into `kinds`.
 fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> {
     let most = kinds.iter().map(|kind| kind.iter().sum::<u32>()).max().unwrap_or(0);
     let mut found = Vec::new();
@@ -244,10 +245,10 @@ impl Search<'_> {
     }
 }
 
-/// A pipe whose strands have separate lines.
+/// A pipe on which each input of a strand has a line of its own.
 struct Probe<'p> {
     system: System,
-    /// For each line, packets per packet of a flow.
+    /// For each line, the number of its packets per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -284,8 +285,8 @@ impl<'p> Probe<'p> {
         self
     }
 
-    /// Packets per second of the slowest strand if each is offered `rate`, and whether all strands
-    /// keep up. Pipes without work always keep up.
+    /// Offers every strand its share of `rate`. Returns the rate of the slowest strand in packets
+    /// per second, and whether all strands keep up. A pipe without work always keeps up.
     fn at(&mut self, rate: f64) -> Result<(f64, bool), Fault> {
         for (source, share) in self.system.sources.iter_mut().zip(&self.shares) {
             source.packets_per_s = rate * share;
@@ -299,7 +300,8 @@ impl<'p> Probe<'p> {
         let asked = self.system.strands.iter().flat_map(tasks);
         let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
         let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
-        // One packet more or less depends only on the moment at which counting begins.
+        // Allow for one packet: it is counted or not depending only on the moment at which counting
+        // begins.
         let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
         let (mut least, mut keeps_up) = (rate, true);
         for ((_, counts), share) in pairs.zip(&self.shares) {
@@ -319,7 +321,7 @@ impl<'p> Probe<'p> {
         // Neighbours with less work have more empty polls, which may slow a strand down.
         let mut high = line;
         loop {
-            // A packet takes longer than the run.
+            // One packet takes longer than the whole run.
             if low <= 0.0 {
                 return Ok(0.0);
             }
@@ -350,8 +352,8 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Two roles and three flows on three pipes with two strands each, checked against all
-    /// assignments.
+    /// Checks the placements of two roles and three flows on three pipes with two strands each
+    /// against all assignments.
     #[test]
     fn every_placement_is_there_once() {
         let wanted = [3, 3];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plans for processors whose strands share pipelines: each mapping is simulated cycle by cycle.
 //!
-//! A setting is a `Setup`: which strands run which stages and where, the other threads on the chip,
-//! and how they poll. Changes to it are single steps, each simulated as a whole;
-//! [`linerate_plan::search`] chains them.
+//! A setting is a `Setup`: which strands run which stages and where, which other threads are on the
+//! chip, and how they poll. A change is a single step from one setting to another, which is
+//! simulated as a whole; [`linerate_plan::search`] chains changes.
 //!
 //! ```text
 //! rate(setup)     = packets that leave the path, simulated
@@ -54,11 +54,12 @@ use simulator::Simulator;
 
 const METHOD: &str = "simulated cycle by cycle from instructions, misses and stalls per packet";
 
-/// A kind of pipe is simulated for a fraction of the cycles of a mapping: there are many kinds, and
-/// the best placement is then simulated as a whole.
+/// Divisor of the number of cycles when a kind of pipe is simulated rather than a mapping: there
+/// are many kinds, and the best placement is simulated as a whole afterwards.
 const KIND_SHARE: u64 = 4;
 
-/// Rates that differ by less count as equal: a simulation counts a few hundred packets per flow.
+/// Rates that differ by less than this share count as equal, since a simulation counts only a few
+/// hundred packets per flow.
 const SAME: f64 = 0.01;
 
 /// Simulator inputs in addition to the path.
@@ -70,11 +71,11 @@ pub struct Simulation<'a> {
     pub chip: &'a Chip,
     /// Number of usable strands, starting with the first.
     pub cpus: u32,
-    /// Counted cycles of each simulation, after a warm-up of a quarter as many.
+    /// Number of cycles counted in each simulation, after a warm-up of a quarter as many cycles.
     pub cycles: u64,
 }
 
-/// Predicts the mapping of a path on a chip and recommends changes.
+/// Predicts how the mapping of a path performs on a chip, and recommends changes.
 ///
 /// # Errors
 /// A stage has no instructions, or the mapping does not fit the chip or names processors that the
@@ -91,7 +92,7 @@ pub fn plan(
     search::plan(subject, &planning)
 }
 
-/// Predicts the mapping of a path on a chip as written, without recommendations.
+/// Predicts how the mapping of a path performs on a chip as written, without recommendations.
 ///
 /// # Errors
 /// As [`plan`].
@@ -108,7 +109,7 @@ pub fn written(
 struct Planning<'a> {
     simulator: Simulator<'a>,
     written: Predicted<Setup, Outcome>,
-    /// Rates of the mapping as written, the baseline for all gains.
+    /// Rates of the mapping as written. They are the baseline for all gains.
     written_rates: Rates,
     /// The best placement of the mapping as written, if placements were examined.
     relocated: Option<Relocated>,
@@ -194,8 +195,8 @@ impl Planner for Planning<'_> {
         &self.written
     }
 
-    /// Excludes placements on the pipes already used: these gain only because endless loops made
-    /// way, and parking the loops has the same effect.
+    /// Excludes placements that use the same pipes as before: they are faster only because endless
+    /// loops made way, and parking the loops has the same effect.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Setup>> {
         let Simulator { subject, simulation, world } = &self.simulator;
         let changes = Changes { world, specs: subject.specs, cpus: simulation.cpus };
@@ -211,8 +212,8 @@ impl Planner for Planning<'_> {
         all
     }
 
-    /// Drops candidates that are no faster than another of the same kind with fewer strands or
-    /// fewer parked strands.
+    /// Drops each candidate that is no faster than another one of the same kind that uses fewer
+    /// strands or parks fewer.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {

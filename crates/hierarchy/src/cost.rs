@@ -11,15 +11,15 @@
 //!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
 //! ```
 //!
-//! Solving this for the cost of a first-level miss, or of a walk, at sizes within a cache level
-//! yields a measurement, which includes the effect of page tables being evicted along with the
-//! data. Without such a size, the cost of a miss in a small set of pages is added to the level's
-//! latency.
+//! Solving this equation at sizes within a cache level yields the cost of a first-level miss or of
+//! a walk. This is a measurement, and it includes the effect of page tables being evicted along
+//! with the data. If there is no such size, the cost of a miss in a small set of pages is added to
+//! the level's latency.
 //!
-//! A miss takes time, a walk takes no less than a miss, and a farther level no less than a nearer
-//! one. Values that violate this within their intervals are raised to the lower bound. Where
-//! intervals contradict each other, derived values yield to measured ones; of two values of the
-//! same kind, neither counts as known.
+//! A miss takes time, a walk takes at least as long as a miss, and a farther level takes at least
+//! as long as a nearer one. Values that violate this within their intervals are raised to the lower
+//! bound. Where intervals contradict each other, derived values yield to measured ones; if both
+//! values are of the same kind, neither counts as known.
 //!
 //! Not modelled: resources shared by overlapping loads. `overlapped` divides by the number of
 //! outstanding loads, although walks may overlap less.
@@ -38,7 +38,7 @@ pub use record::{Measured, records};
 pub struct Inputs<'a> {
     /// The levels.
     pub levels: &'a [steps::Level],
-    /// For each level, the number of outstanding loads; may be shorter than `levels`.
+    /// Number of outstanding loads for each level. The slice may be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
     /// The TLB levels.
     pub tlb: &'a [tlb::Level],
@@ -59,7 +59,7 @@ pub struct Inputs<'a> {
 /// Basis of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Pointer chases with this pattern.
+    /// Pointer chases whose loads hit this level with this TLB state.
     Measured,
     /// The cost of the miss, added to the level's latency.
     Added,
@@ -104,7 +104,7 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
     costs
 }
 
-/// Enforces that `more` costs at least as much as `less`, which has the same level and a nearer
+/// Enforces that `more` costs at least as much as `less` if `less` has the same level and a nearer
 /// translation, or a nearer level and the same translation.
 fn reconcile(less: &mut Cost, more: &mut Cost) {
     let is_comparable = if less.level == more.level {
@@ -130,9 +130,9 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
 }
 
 /// Chain sizes considered within a level: from this multiple of the previous level's size up to
-/// this share of its own.
+/// this share of the level's own size.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// Minimum share of loads that involve the unknown cost.
+/// Minimum share of loads that must incur the unknown cost.
 const LEAST_SHARE: f64 = 0.3;
 
 /// A chain whose size is within a level.
@@ -149,8 +149,7 @@ impl Inputs<'_> {
         for (tlb_level, (_, miss)) in misses.iter_mut().enumerate() {
             *miss = self.miss(tlb_level, &sizes, random);
         }
-        // Misses of the page-local chase in this level, if the whole level is beyond the TLB's
-        // reach.
+        // The page-local chase also misses the TLB if the whole level is beyond the TLB's reach.
         let first = self.tlb.first().filter(|first| from >= self.bytes(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
@@ -228,9 +227,9 @@ impl Inputs<'_> {
         Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
-    /// Cost of a miss of `tlb_level`, from the `difference` between the curves at this number of
-    /// pages: see the module documentation. `None` if such misses are too small a share of the
-    /// loads.
+    /// Cost of a miss in `tlb_level`, derived from the `difference` between the curves at this
+    /// number of pages by the equation in the module documentation. `None` if such misses are too
+    /// small a share of the loads.
     fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;

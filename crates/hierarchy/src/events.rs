@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plausibility of event counts, given the known loads of a chase.
+//! Judges whether event counts are plausible, given the known loads of a chase.
 //!
 //! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times and,
 //! beyond the size of a cache, misses it with nearly every load. A count that contradicts this
-//! measures something else: part of the time, other code, or a different event with that name. The
-//! bounds are wide, to allow for prefetching, replays and interrupts: counts that they reject are
-//! wrong by a factor.
+//! measures something else: only part of the time, other code, or a different event of the same
+//! name. The bounds are wide, to allow for prefetching, replays and interrupts: counts that they
+//! reject are wrong by a factor.
 //!
 //! The table as a whole is checked as well. If the counts per second are the same at all sizes
 //! although the loads per second differ, something else was counted throughout, and no count
@@ -15,7 +15,7 @@
 
 use linerate_record::memory::Order;
 
-/// The chase through one size, with its counts.
+/// A chase through a chain of one size, with its event counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Size of the chain in bytes.
@@ -98,8 +98,8 @@ const LEAST_ROWS: usize = 4;
 const SAME_RATE: f64 = 1.6;
 const OTHER_SHARE: f64 = 3.0;
 
-/// Minimum and maximum counts per second, if these are the same at all sizes although the loads per
-/// second are not.
+/// Minimum and maximum of the event's counts per second, if that rate is the same at all sizes
+/// although the loads per second are not.
 fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     let range = |value: &dyn Fn(&Row) -> f64| {
         let values = places.iter().map(|&(r, c)| rows[r].counts[c].1 / value(&rows[r]));
@@ -136,9 +136,10 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
 
-/// Multiplexed counts are scaled, with an error of a few percent.
+/// Minimum ratio of a multiplexed count to the true one: such counts are scaled, with an error of a
+/// few percent.
 const SCALED: f64 = 0.95;
-/// Maximum overhead of the loop and of reading the counters, per load, in instructions and in
+/// Maximum overhead per load, from the loop and from reading the counters, in instructions and in
 /// loads.
 const MOST_INSTRUCTIONS: f64 = 8.0;
 const MOST_LOADS: f64 = 3.0;
@@ -161,13 +162,14 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
         "ll_misses" => cache(known.caches.len().checked_sub(1)?),
         "micro_tlb_misses" => known.tlb.map(|(first, _)| tlb(row, known, first, first)),
         "main_tlb_misses" => known.tlb.map(|(_, last)| tlb(row, known, last, last)),
-        // Which TLB level this event counts differs between processors.
+        // Processors differ in which TLB level this event counts.
         "dtlb_misses" => known.tlb.map(|(first, last)| tlb(row, known, first, last)),
         _ => None,
     }
 }
 
-/// The core clock may temporarily be higher than when it was measured.
+/// Maximum ratio of the core clock to the measured one: the clock may temporarily be higher than
+/// when it was measured.
 const MOST_SPEEDUP: f64 = 1.5;
 
 /// Dependent loads take at least one cycle each. The thread may have waited for the CPU: in that
@@ -183,10 +185,12 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
 /// Chains shorter than this share of a cache or TLB stay within it; chains longer than its size
 /// divided by this share do not, under any replacement policy.
 const INSIDE: f64 = 0.5;
-/// Misses per load for a chain within the level: almost none, apart from interrupts.
+/// Maximum misses per load for a chain within the level: there are almost none, apart from
+/// interrupts.
 const MOST_INSIDE: f64 = 0.1;
-/// Misses per load for a chain beyond the level: most loads miss. Fewer than all, since adjacent
-/// lines may be prefetched; more than one per load, since prefetches and page walks may count.
+/// Range of misses per load for a chain beyond the level, where most loads miss. The count may be
+/// less than one, since adjacent lines may be prefetched, or more than one, since prefetches and
+/// page walks may count.
 const BEYOND: (f64, f64) = (0.3, 3.0);
 
 fn cache(row: &Row, size: u64) -> Bounds {
@@ -201,10 +205,11 @@ fn cache(row: &Row, size: u64) -> Bounds {
     Bounds { least, most, reason }
 }
 
-/// Bounds on the count of a TLB event that may belong to any level from `first` to `last`.
+/// Bounds on the count of a TLB event that may count any TLB level, from the one with `first`
+/// entries to the one with `last`.
 fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
-    // Page-local and sequential chases change pages only once per page's worth of lines.
+    // Page-local and sequential chases move to the next page only after all lines of a page.
     let least = match known.order {
         Order::Random => BEYOND.0,
         Order::PageLocal | Order::Sequential => {
@@ -221,7 +226,7 @@ fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     }
 }
 
-/// Two digits, for a sentence.
+/// Formats a number with two digits, for use in a sentence.
 fn rounded(x: f64) -> String {
     match x.abs() {
         size if size >= 1e5 => format!("{:.2} million", x / 1e6),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels of a curve for the record: with names, in cycles, and notes on undetermined sizes.
+//! Prepares the levels of a curve for the record: with names, with latencies in cycles, and with
+//! notes on undetermined sizes.
 
 use crate::steps::{self, Cause, FoundLevels, Options, Sample};
 use linerate_record::memory::{Curve, MemoryLevel, Unresolved};
@@ -9,7 +10,7 @@ use linerate_record::{Figure, Tier};
 /// The levels of a curve, nearest first.
 #[derive(Clone, Debug)]
 pub struct Levels {
-    /// Detected levels, in ns.
+    /// Detected levels, with latencies in ns.
     pub found: FoundLevels,
     /// Core clock in GHz during each level's chains; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
@@ -63,7 +64,8 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// Maximum relative deviation from the level's latency for a size to be on its plateau.
+/// Maximum relative deviation from the level's latency at which a size still counts as on the
+/// level's plateau.
 const PLATEAU: f64 = 0.05;
 
 /// Core cycles per ns for loads in `level`, whose chains are `ends[0]` to `ends[1]` bytes long. The

@@ -19,7 +19,7 @@
 //! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
 //! ```
 //!
-//! The levels that serve a working set of a given size follow from the page-local curve: where its
+//! The page-local curve shows which levels serve a working set of a given size: where the curve's
 //! latency is between those of two levels, each of the two serves part of the loads. The TLB level
 //! follows from the number of pages in a column.
 //!
@@ -48,13 +48,13 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq)]
 struct Level {
     latency: f64,
-    /// Time of overlapped loads, indexed by the TLB level that has the translation; not empty.
+    /// Time per overlapped load, indexed by the TLB level that holds the translation; not empty.
     overlapped: Vec<f64>,
     /// Time per byte in sequential reads.
     per_byte: f64,
 }
 
-/// A multiplication, with the time of its arithmetic on cached data.
+/// A matrix multiplication, with the time that its arithmetic takes on cached data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiplication {
     /// Rows and columns.
@@ -70,9 +70,9 @@ pub struct Multiplication {
 /// ns per multiply-add.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// For the textbook loop.
+    /// Time in the textbook loop.
     pub textbook_ns: f64,
-    /// For the interchanged loop.
+    /// Time in the interchanged loop.
     pub interchanged_ns: f64,
 }
 
@@ -99,7 +99,7 @@ impl Machine {
     /// Extracts the values from `report`.
     ///
     /// # Errors
-    /// A part that a prediction needs is absent.
+    /// `report` lacks a part that a prediction needs.
     pub fn new(report: &MemoryReport) -> Result<Self, Missing> {
         let local = report.curves.iter().find(|curve| curve.order == Order::PageLocal);
         let curve = local.map(times).filter(|curve| !curve.is_empty());
@@ -153,8 +153,9 @@ impl Machine {
         }
     }
 
-    /// Returns `of` for a working set of this many bytes, interpolated between the two levels whose
-    /// latencies bracket that of the set, by the share of loads that each level serves.
+    /// Returns the value of `of` for a working set of this many bytes. It is interpolated between
+    /// the two levels whose latencies bracket that of the set, weighted by the share of loads that
+    /// each level serves.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -169,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// Latency on the curve at this size, interpolated linearly in log size.
+    /// Latency on the curve at this size, interpolated linearly over the logarithm of the size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
@@ -183,7 +184,7 @@ impl Machine {
 }
 
 impl Level {
-    /// `None` for a level without measurements.
+    /// Extracts a level's values; `None` for a level without measurements.
     fn new(
         level: &MemoryLevel,
         costs: &[Cost],
@@ -229,7 +230,7 @@ fn times(curve: &Curve) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// Two caches and memory with round figures.
+    /// A machine with two caches and memory, in round figures.
     fn machine() -> Machine {
         let level = |latency, overlapped: &[f64], per_byte| Level {
             latency,
@@ -267,8 +268,9 @@ mod tests {
         assert_eq!(prediction.slowdown(), 5.0);
     }
 
-    /// Checked by hand: the 1000 lines for a column are 68 kB, in L2, with translations in the
-    /// second TLB level; the 4 MB are in memory, which one column in 16 reaches.
+    /// Checked by hand: the 1000 lines for a column take 68 kB and are in L2, with their
+    /// translations in the second TLB level. The whole matrix, 4 MB, is in memory, which one column
+    /// in 16 accesses.
     #[test]
     fn a_matrix_in_memory_costs_what_its_loads_cost() {
         let prediction = machine().predict(&floats(1000));
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(machine.mixed(1e12, |level| level.latency), 100.0);
     }
 
-    /// More pages than the second TLB level has entries: page walks.
+    /// A column on more pages than the second TLB level has entries causes page walks.
     #[test]
     fn translations_beyond_the_buffer_cost_a_walk() {
         let slow = |n| machine().predict(&Multiplication { textbook_ns: 0.0, ..floats(n) });
@@ -295,8 +297,8 @@ mod tests {
         assert!((slow(3000).textbook_ns - (15.0 * 1.5 + 8.0) / 16.0).abs() < 1e-9);
     }
 
-    /// Recorded in a guest on an EPYC at load average 12, where other programs left 2.8 MB of the
-    /// L3: the data in docs/results/memory-matmul.md.
+    /// The data in docs/results/memory-matmul.md, recorded in a guest on an EPYC at load average
+    /// 12, where other programs left 2.8 MB of the L3.
     fn recorded() -> Machine {
         let level = |latency, overlapped: f64, gb_per_s: f64| Level {
             latency,

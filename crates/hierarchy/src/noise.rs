@@ -2,11 +2,11 @@
 //! Time lost by a thread that only reads the clock.
 //!
 //! Gaps come in bursts and differ in length by orders of magnitude, so intervals come from a block
-//! bootstrap over consecutive stretches of the observation. With few gaps, their number is assumed
-//! to be Poisson-distributed, and the lost share is bounded as if each were as long as the longest;
-//! the coverage of such a 95 % interval is about 87 %.
+//! bootstrap over consecutive stretches of the observation. If there are few gaps, their number is
+//! assumed to be Poisson-distributed, and the lost share is bounded as if every gap were as long as
+//! the longest; the coverage of a 95 % interval obtained in this way is about 87 %.
 //!
-//! Left out: reading the clock, and what took the time.
+//! Not covered: reading the clock, and what took the lost time.
 
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};
@@ -23,7 +23,7 @@ pub struct Gap {
 /// Lost time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Share of the time, 0 to 1.
+    /// Share of the time that was lost, 0 to 1.
     pub share: Estimate,
     /// Gaps per second.
     pub per_second: Estimate,
@@ -33,15 +33,16 @@ pub struct Loss {
     pub bins: Vec<Bin>,
 }
 
-/// Number of stretches: enough for the bootstrap to see autocorrelation (400, according to
-/// [`block_bootstrap_ratio`]), few enough to take only milliseconds.
+/// Number of stretches into which the observation is divided: enough for the bootstrap to see
+/// autocorrelation (400, according to [`block_bootstrap_ratio`]), but few enough that it takes only
+/// milliseconds.
 const STRETCHES: usize = 400;
-/// Number of gaps below which the number is assumed to be Poisson-distributed.
+/// With fewer gaps than this, their number is assumed to be Poisson-distributed.
 const FEW: usize = 10;
 
 /// Returns the share of `seconds` lost in `gaps`; `None` if `seconds` is not positive. Gaps without
-/// a positive length are ignored, and gaps are cut off at the end of the observation. Gaps do not
-/// overlap.
+/// a positive length are ignored, and a gap that outlasts the observation is cut off at its end.
+/// The gaps must not overlap.
 pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
     let watched_ns = seconds * 1e9;
     if !(seconds > 0.0 && watched_ns.is_finite()) {
@@ -102,8 +103,8 @@ fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimat
     (Estimate { value, low: 0.0, high, confidence, n }, rate)
 }
 
-/// Poisson means for which `count` or more, and `count` or fewer, respectively, have probability
-/// `tail` (Garwood, 1936), by bisection.
+/// Poisson means at which `count` or more events, and `count` or fewer events, respectively, have
+/// probability `tail` (Garwood, 1936). Found by bisection.
 fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
     // Above any solution: P(N <= 9) is under 1e-9 for a mean of 50 or more.
     let beyond = 50.0 + 10.0 * count as f64;

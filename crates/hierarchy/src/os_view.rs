@@ -26,9 +26,9 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
-/// Maximum deviation of a stated size from the interval, relative to its bounds. The interval
-/// describes the variation between passes; the replacement policy and page placement shift all
-/// passes alike, by a few percent.
+/// Maximum deviation of a stated size from the measured interval, relative to the interval's
+/// bounds. The interval describes the variation between passes; the replacement policy and page
+/// placement shift all passes alike, by a few percent.
 const TOLERANCE: f64 = 0.10;
 
 /// Ratio of measured to stated size above which the two cannot belong to the same level.
@@ -45,7 +45,7 @@ pub struct Level {
     pub shared_by: usize,
 }
 
-/// The measured values needed for this comparison.
+/// The measured values that the comparison needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The levels, nearest first.
@@ -96,8 +96,8 @@ fn below(levels: &[Level], index: usize) -> u64 {
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs of a stated and a measured level, in increasing order; there are as many pairs as levels
-/// on the shorter side.
+/// Pairs of a stated and a measured level, in increasing order. There are as many pairs as there
+/// are levels on the side with fewer.
 fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)> {
     let misfit = |level: usize, found_level: usize| {
         let found = found_levels[found_level].size_bytes.as_number().unwrap_or(f64::NAN);
@@ -180,7 +180,8 @@ fn judged(
     view(&name, Some(bytes), figure, verdict, sentence)
 }
 
-/// Short reason for an undetermined size; the advice is given with the sizes.
+/// Short reason why sizes are undetermined, without advice: that is given where the sizes
+/// themselves are reported.
 fn cause(part: &Unresolved) -> &str {
     match &part.cause[..] {
         "moved" => "latency at these sizes varied between passes",
@@ -217,14 +218,15 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Overlap with undetermined sizes in bytes; 0 or less if there is no overlap, or only at an
-    /// endpoint.
+    /// Overlap in bytes with a range of undetermined sizes; 0 or less if the two do not overlap, or
+    /// only share an endpoint.
     fn shared(&self, part: &Unresolved) -> f64 {
         self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
 }
 
-/// Verdict on a size by itself. `below` is the stated size of the previous level.
+/// Verdict on a size that overlaps no undetermined sizes. `below` is the stated size of the
+/// previous level.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.is_open() && found.holds(bytes, 0.0) {
@@ -265,7 +267,7 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
     }
 }
 
-/// Reason for a smaller size.
+/// Reason why the measured size is smaller than the stated one.
 fn why(level: &Level) -> &'static str {
     match level.shared_by {
         // A virtual machine sees only its own processors: other tenants of the cache stay hidden.
@@ -308,8 +310,8 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A measured level that is not stated. Its name cannot be confused with that of a stated level: it
-/// is named by its measured size, stated levels by their stated name.
+/// A measured level that the system does not state. It is named after its measured size, whereas
+/// stated levels keep their stated names, so the two cannot be confused.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
     let sentence = format!("found, but not reported: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {

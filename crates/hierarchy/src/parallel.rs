@@ -7,12 +7,12 @@
 //! rate, so the maximum is the time with one chain over the least time per load with any number of
 //! chains.
 //!
-//! The time of a point is the median of its passes: a lucky window of a single chain, whose lines
-//! happened to be nearer, would make that quotient too small. A load cannot take longer with two
-//! chains than with one; points that violate this were not measured under the same conditions and
-//! are ignored.
+//! The time of a point is the median of its passes, not the minimum: one lucky window of a single
+//! chain, whose lines happened to be nearer, would make the quotient too small. A load cannot take
+//! longer with two chains than with one; points that violate this were not measured under the same
+//! conditions and are ignored.
 //!
-//! Left out: which resource is full.
+//! Not determined: which resource is full.
 
 use crate::resample::{REPLICATES, is_time, redrawn_median};
 use linerate_record::stats::{Estimate, median, quantile};
@@ -29,27 +29,29 @@ pub struct Point {
 /// Memory-level parallelism.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overlap {
-    /// Outstanding loads beyond which more chains do not help. The high end is infinite if the
-    /// largest number of chains was still faster.
+    /// Number of outstanding loads beyond which more chains do not help. The high end is infinite
+    /// if loads were still getting faster at the largest number of chains.
     pub outstanding: Estimate,
-    /// Time per load at that point, in the unit of the points. The low end is 0 if more chains
-    /// might be faster.
+    /// Time per load with that many loads outstanding, in the unit of the points. The low end is 0
+    /// if more chains might be faster.
     pub time: Estimate,
 }
 
-/// Multiple of the number of outstanding loads from which the number of chains is clear of the
+/// From this multiple of the number of outstanding loads on, the number of chains is clear of the
 /// rounded knee.
 const CLEAR: f64 = 1.25;
 
-/// Maximum slowdown, due to noise, of a load with several chains over a load with one chain.
+/// Maximum ratio, due to noise, of the time of a load with several chains to that with one chain.
 const NOISE: f64 = 1.1;
 
-/// Memory-level parallelism: how far independent loads overlap. `None` without points for one chain
-/// and for more than one, and if a load takes longer at the next point than with one chain.
+/// Memory-level parallelism: how far independent loads overlap. `None` unless there are points both
+/// for one chain and for more than one, and also if a load takes longer at the next larger number
+/// of chains than with one chain.
 ///
 /// The least time is the median over the points beyond the knee, since the minimum of many is
-/// biased low. The interval comes from resampled passes and also includes the results from their
-/// quartiles: the passes at a point share disturbances that resampling does not see.
+/// biased low. The interval comes from resampled passes and also includes the results for the
+/// quartiles of the passes, since the passes at a point share disturbances that resampling does not
+/// see.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()
@@ -117,7 +119,8 @@ fn knee(curve: &[(f64, f64)]) -> Option<Knee> {
     let clear = CLEAR * alone / fastest;
     let beyond = curve.iter().filter(|(chains, _)| *chains > 1.0 && *chains >= clear);
     let beyond: Vec<f64> = beyond.map(|(_, time)| *time).collect();
-    // Far beyond the knee, chains interfere with each other; that is not the question here.
+    // Far beyond the knee, chains interfere with each other; that interference is not what is
+    // measured here.
     let time = median(&beyond).unwrap_or(fastest).min(alone);
     Some(Knee { outstanding: alone / time, time, is_beyond: !beyond.is_empty() })
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile of a machine: a stored record of its memory, for use by other commands.
 //!
-//! Criteria for a usable report ([`unfit`]), the profile's view of the levels that the system
-//! states, and the wording for `doctor`. `memory` decides where a profile is kept.
+//! Defines when a report is usable ([`unfit`]), what the profile says about the levels that the
+//! system states, and the wording for `doctor`. `memory` decides where a profile is kept.
 
 use linerate_record::doctor::{Observation, Section};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
@@ -27,7 +27,7 @@ impl Profile {
         }
     }
 
-    /// Returns the age as text: `3 hours`. `now` is in seconds since 1970.
+    /// Returns the profile's age as text, such as `3 hours`. `now` is in seconds since 1970.
     pub fn age(&self, now: u64) -> String {
         spelled(now.saturating_sub(self.unix_s))
     }
@@ -43,7 +43,7 @@ impl Profile {
         [seen(Some(0)), seen(last)]
     }
 
-    /// Stated levels that were not found, nearest first: `L3`.
+    /// Names of the stated levels that were not found, nearest first, such as `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
         views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
@@ -55,7 +55,7 @@ impl Profile {
 pub enum Found<'a> {
     /// There is none.
     None {
-        /// The file it would be in; `None` without a home directory.
+        /// File in which the profile would be stored; `None` without a home directory.
         place: Option<&'a str>,
     },
     /// There is a profile, but it cannot be read.
@@ -67,7 +67,7 @@ pub enum Found<'a> {
     Kept {
         /// The profile.
         profile: &'a Profile,
-        /// Its age: `3 hours`.
+        /// Age of the profile, such as `3 hours`.
         age: &'a str,
         /// Its file.
         file: &'a str,
@@ -118,9 +118,9 @@ impl Found<'_> {
 pub enum Seen {
     /// As stated.
     AsStated,
-    /// This size in bytes instead.
+    /// Found with this size in bytes instead of the stated one.
     Instead(u64),
-    /// Nothing, or nothing certain.
+    /// Not found, or not with certainty.
     No,
 }
 
@@ -147,9 +147,9 @@ impl Seen {
 /// is unknown which was disturbed.
 const PASSES_MIN: usize = 3;
 
-/// Reason for not keeping a report, worded to follow `since`; `None` if it is kept. A private level
-/// does not depend on other users, so an undetermined one is a measurement failure; the last stated
-/// level is assumed to be shared, unless it is the only one.
+/// Reason for not keeping the report as a profile, worded to follow `since`; `None` if it is kept.
+/// A private level does not depend on other users, so if it is undetermined, the measurement
+/// failed. The last stated level is assumed to be shared, unless it is the only one.
 pub fn unfit(report: &MemoryReport) -> Option<String> {
     if report.levels.is_empty() {
         return Some("no level was found".to_owned());
@@ -177,7 +177,7 @@ fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     Some(format!("{} cannot be determined: {}", doubtful.name, doubtful.sentence))
 }
 
-/// A duration in its largest unit.
+/// Duration as text, in the largest unit that fits.
 fn spelled(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
@@ -213,7 +213,7 @@ mod tests {
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be determined: synthetic"));
-        // A level between them that is not stated does not count.
+        // A level in between that the system does not state does not count.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);

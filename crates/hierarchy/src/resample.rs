@@ -4,8 +4,8 @@
 use fastrand::Rng;
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Number of resamples of the passes: determines the ends of a 95 % interval to about 5 % of its
-/// width, which is less than the uncertainty due to the small number of passes.
+/// Number of resamples of the passes. It determines the ends of a 95 % interval to within about 5 %
+/// of the interval's width, which is less than the uncertainty due to the small number of passes.
 pub(crate) const REPLICATES: usize = 200;
 
 /// The fastest of `passes`; `None` without a valid time.
@@ -13,15 +13,15 @@ pub(crate) fn least(passes: &[f64]) -> Option<f64> {
     passes.iter().copied().filter(|&time| is_time(time)).min_by(f64::total_cmp)
 }
 
-/// The fastest of an equal number of passes drawn with replacement. `passes` are valid and not
-/// empty.
+/// Draws as many passes as there are, with replacement, and returns the fastest. `passes` must be
+/// valid and not empty.
 pub(crate) fn redrawn_least(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     draws.fold(f64::INFINITY, f64::min)
 }
 
-/// The median of an equal number of passes drawn with replacement. `passes` are valid and not
-/// empty.
+/// Draws as many passes as there are, with replacement, and returns their median. `passes` must be
+/// valid and not empty.
 pub(crate) fn redrawn_median(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     median(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
@@ -46,7 +46,7 @@ pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) 
 }
 
 /// Whether `estimate` is precise enough: its interval is not wider than its value. An open end
-/// marks the value as a lower bound; then the other end may be half the value away.
+/// marks the value as a lower bound; the other end may then be up to half the value away.
 pub(crate) fn is_known(estimate: Estimate) -> bool {
     let below = estimate.value - estimate.low;
     let above = estimate.high - estimate.value;
@@ -54,8 +54,8 @@ pub(crate) fn is_known(estimate: Estimate) -> bool {
     estimate.value > 0.0 && estimate.value.is_finite() && width <= estimate.value
 }
 
-/// The weighted median: the smallest value with at least half of the `weights` up to it. `None`
-/// without weight.
+/// The weighted median: the smallest value that, together with all smaller ones, has at least half
+/// of the `weights`. `None` if there is no weight.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));

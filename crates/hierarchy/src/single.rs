@@ -29,7 +29,7 @@ pub struct Mode {
     /// Position, in the unit of the bins: the mean of the samples in the peak, accurate to half a
     /// bin, which is at least half a clock step.
     pub at: f64,
-    /// The share of all samples that belong to it, 0 to 1.
+    /// Share of all samples that belong to the peak, 0 to 1.
     pub share: f64,
 }
 
@@ -43,8 +43,8 @@ const LEAST_ROUNDED: u64 = 5;
 /// if all are 0.
 ///
 /// The step is the largest number of which all frequent differences are multiples. A clock that is
-/// scaled to its unit shows a step of 41.67 ns as 41 or 42: steps of 5 units or more may be rounded
-/// like this, provided that differences of several multiples agree on one step; 0 counts as a
+/// scaled to its unit shows a step of 41.67 ns as 41 or 42. Steps of 5 units or more may be rounded
+/// in this way, provided that differences of several multiples agree on one step; 0 counts as a
 /// multiple.
 pub fn step(differences: &[u64]) -> Option<f64> {
     let mut counts = BTreeMap::new();
@@ -69,8 +69,8 @@ pub fn step(differences: &[u64]) -> Option<f64> {
 /// Maximum number of steps between two reads; bounds the search.
 const MOST_PARTS: u64 = 1000;
 
-/// Returns the step for which the first of `seen`, the shortest difference, is `parts` steps, and
-/// all others are multiples.
+/// Returns the step such that the first of `seen`, which is the shortest difference, spans `parts`
+/// steps, and all others are multiples of the step.
 ///
 /// Both reads are rounded down, so a difference `d` of `m` steps has `|d - m step| < 1`, that is
 /// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these ranges, if there is
@@ -104,14 +104,14 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// Share of the samples of each length that is trimmed at either end: a 1 us sample is interrupted
-/// once in 1,000 times on a machine with 1,000 interruptions per second. Trimming more would also
+/// Share of the samples of each length that is trimmed at either end: on a machine with 1,000
+/// interruptions per second, one 1 us sample in 1,000 is interrupted. Trimming more would also
 /// remove the signal, the few loads that miss a cache.
 const TRIMMED: f64 = 0.01;
 
 /// Returns the time per load and the timing overhead, from `samples` of (loads in a chain, time of
-/// the chain), many for each length; `None` with fewer than two lengths. The unit of time is that
-/// of the samples.
+/// the chain), with many samples for each length; `None` with fewer than two lengths. The unit of
+/// time is that of the samples.
 ///
 /// The slope is the weighted median of the slopes between any two lengths (Theil, 1950; Sen, 1968),
 /// so that the first load after a pause, which is slower on some processors, does not bend it. The
@@ -189,7 +189,7 @@ fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     let away = |mean: &Mean| ((mean.time - intercept - slope * mean.loads) / mean.error).abs();
     let away: Vec<f64> = means.iter().map(away).collect();
     let freedom = away.len().saturating_sub(2).max(1) as f64;
-    // The median of the absolute value of a standard normal is 0.6745.
+    // The median of the absolute value of a standard normal variable is 0.6745.
     median(&away).map_or(1.0, |m| m / 0.6745 * (away.len() as f64 / freedom).sqrt()).max(1.0)
 }
 
@@ -198,7 +198,7 @@ const SHOWN: f64 = 0.99;
 
 /// Returns bins for `times` minus `bias`, in ns; the clock has steps of `step`. There are at least
 /// two bins and at most `most`; the last is open-ended. Their counts add up to the number of finite
-/// times; there are no bins without finite times.
+/// times; if no time is finite, there are no bins.
 ///
 /// Edges are half a step away from possible clock values, and bins are whole steps wide, so that
 /// all bins hold the same number of clock values.
@@ -226,10 +226,11 @@ pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     bins
 }
 
-/// The smallest whole number of steps that is at least `wanted`; `wanted` itself without steps.
+/// The smallest whole number of steps that is at least `wanted`; `wanted` itself if the clock has
+/// no steps.
 fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     let width = if step > 0.0 { (wanted / step - 1e-9).ceil().max(1.0) * step } else { wanted };
-    // Equal times and no step: any width that moves an edge is fine.
+    // If all times are equal and there is no step, any width that moves an edge is fine.
     let apart = (least.abs() * 4.0 * f64::EPSILON).max(f64::MIN_POSITIVE);
     if width.is_finite() { width.max(apart) } else { f64::MAX }
 }
@@ -307,8 +308,8 @@ fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     ranges.into_iter().map(|(_, range)| range).collect()
 }
 
-/// Whether `top` is a peak next to a valley of height `valley`: independent counts scatter by their
-/// square roots.
+/// Whether a count of `top` is a peak next to a valley with a count of `valley`: independent counts
+/// scatter by their square roots.
 fn stands_out(top: f64, valley: f64) -> bool {
     valley <= VALLEY * top && top - valley >= ERRORS * (top + valley).sqrt()
 }

@@ -12,10 +12,10 @@ mod size;
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Sizes closer than this ratio cannot be distinguished.
+/// Two sizes cannot be distinguished if their ratio is below this.
 pub const RESOLUTION: f64 = 2.0;
 
-/// One size of a page-local curve.
+/// Measurements at one size of a page-local curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Chain size in bytes.
@@ -32,7 +32,7 @@ pub struct Level {
     pub size: Option<Estimate>,
     /// Latency, in the unit of the samples.
     pub latency: Estimate,
-    /// Whether its plateau was the same in all passes.
+    /// Whether the level's plateau was the same in all passes.
     pub settled: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Unresolved {
     pub cause: Cause,
 }
 
-/// Result for a curve.
+/// Result of analysing a curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundLevels {
     /// Nearest first; empty without samples.

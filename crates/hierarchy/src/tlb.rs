@@ -13,8 +13,8 @@
 //! a level    = a rise between two plateaus, or after the last
 //! ```
 //!
-//! `tlb/edge.rs` models the edge of a rise. Intervals resample the passes and the points of the
-//! plateaus.
+//! `tlb/edge.rs` models the edge of a rise. Intervals come from resampling the passes and the
+//! points of the plateaus.
 //!
 //! SMT siblings take entries, and page coalescing frees some; the minimum over a few passes shows
 //! neither effect. The edge is exactly that of the TLB only if `tlb/sharp.rs` can exclude such
@@ -46,20 +46,20 @@ pub struct Sample {
     pub pages: u64,
     /// Time per load of a chase through one line of each page, in the fastest window of each pass.
     pub spread: Vec<f64>,
-    /// The same through an equal number of adjacent lines, in as few pages as possible: the cost of
-    /// the caches alone. Passes need not pair up with those of `spread`.
+    /// Time per load of a chase through an equal number of adjacent lines, in as few pages as
+    /// possible: the cost of the caches alone. Passes need not pair up with those of `spread`.
     pub packed: Vec<f64>,
 }
 
 /// A TLB level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Number of entries, if latency has a step that no other thread can have caused. `None` with
-    /// `is_step` if another thread can have caused it: then the interval of `onset` contains the
-    /// number of entries.
+    /// Number of entries, if latency has a step that no other thread can have caused. If another
+    /// thread can have caused the step, this is `None` although `is_step` is set; the interval of
+    /// `onset` then contains the number of entries.
     pub entries: Option<Estimate>,
-    /// Number of pages from which latency rises. If onset and half, or the passes, contradict each
-    /// other, the interval contains all of them.
+    /// Number of pages from which latency rises. If the onset and the half contradict each other,
+    /// or the passes do, the interval contains all of them.
     pub onset: Estimate,
     /// Number of pages at half of the rise. The high end is infinite if the end of the rise was not
     /// seen.
@@ -68,13 +68,13 @@ pub struct Level {
     /// the end of the rise was not seen. The low end is at least 0, since a miss takes time; if the
     /// interval is wider than the value, the value is NaN: unknown.
     pub cost: Estimate,
-    /// Whether it is a step; otherwise a slow climb.
+    /// Whether the rise is a step; otherwise, it is a slow climb.
     pub is_step: bool,
 }
 
 impl Level {
-    /// Best estimate of the number of pages without misses: the entries or, for a step without
-    /// them, its half, which other threads affect less than its onset.
+    /// Best estimate of the number of pages without misses: the number of entries or, for a step
+    /// where that is unknown, the half of the rise, which other threads affect less than the onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -110,7 +110,7 @@ struct Point {
     packed: Vec<f64>,
     /// Cost of translation.
     difference: f64,
-    /// Standard deviation of the difference from point to point.
+    /// Standard deviation by which the difference scatters from point to point.
     error: f64,
 }
 
@@ -130,7 +130,7 @@ struct Rise {
 /// Minimum extent of a plateau: ratio of pages, and number of points.
 const OCTAVE: f64 = 1.9;
 const LEAST_POINTS: usize = 3;
-/// Flatness: maximum rise as a share of the latency, or in standard errors.
+/// Maximum rise within a plateau, as a share of the latency or in standard errors.
 const FLAT: f64 = 0.03;
 const FLAT_ERRORS: f64 = 4.0;
 /// Minimum cost of a level, as a share of the latency with hits everywhere: half a cycle is not a
@@ -175,7 +175,7 @@ impl Curve {
             (middle.difference - line).abs() / variance.sqrt() / time
         };
         let off: Vec<f64> = self.points.windows(3).map(off).filter(|off| off.is_finite()).collect();
-        // The median of the absolute value of a standard normal is 0.6745.
+        // The median of the absolute value of a standard normal variable is 0.6745.
         median(&off).map_or(0.0, |off| off / 0.6745)
     }
 
@@ -205,8 +205,8 @@ impl Curve {
         plateaus
     }
 
-    /// Rises that are levels. Empty if the first plateau does not begin at point 0: then a level
-    /// ends before the first point, and later levels cannot be named.
+    /// Rises that count as levels. Empty if the first plateau does not begin at point 0, because a
+    /// level then ends before the first point, and later levels cannot be named.
     fn rises(&self) -> Vec<Rise> {
         let rising = isotonic(&self.differences());
         let mut plateaus = self.plateaus(&rising).into_iter().peekable();
@@ -241,7 +241,8 @@ impl Curve {
         median(&values[stretch.clone()]).unwrap_or(f64::NAN)
     }
 
-    /// Numbers of pages that are clearly slower than larger numbers and have few passes.
+    /// Numbers of pages at which loads are clearly slower than at larger numbers, and which have
+    /// few passes.
     fn disturbed(&self) -> impl Iterator<Item = u64> {
         let rising = isotonic(&self.differences());
         let above = |(point, rising): &(&Point, f64)| {
@@ -314,7 +315,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// The value from the pass of a given rank at each point, rather than from the fastest pass.
+    /// Uses the pass of a given rank at each point, rather than the fastest pass.
     fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
         let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
@@ -337,7 +338,8 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Fits the points `around` a rise, with an edge close to a previous one.
+    /// Fits an edge to the points `around` a rise, close to the previous edge `near` if there is
+    /// one.
     fn fit(&self, drawn: &Drawn, around: Range<usize>, near: Option<Edge>) -> Option<Fit> {
         if drawn.cost <= 0.0 {
             return None;
@@ -366,7 +368,7 @@ impl Curve {
     }
 }
 
-/// Number of candidates on either side of the edge that resamples consider.
+/// Number of candidates that resamples consider on either side of the edge.
 const NEAR: usize = 6;
 
 /// Number of points before a rise, and after its half, to which an edge is fitted.
@@ -376,9 +378,9 @@ const POINTS_AFTER: usize = 4;
 /// Differences, and the rise in them.
 struct Drawn {
     differences: Vec<f64>,
-    /// The level of the plateau before the rise.
+    /// Height of the plateau before the rise.
     before: f64,
-    /// Height of the following plateau, or of the end of the curve, above that level.
+    /// Height of the following plateau, or of the end of the curve, above `before`.
     cost: f64,
 }
 
@@ -414,7 +416,8 @@ struct Fit {
     between: (f64, f64),
 }
 
-/// Interpolated number of pages at half, between two numbers of pages with these shares.
+/// Number of pages at half of the rise, interpolated between two numbers of pages with these shares
+/// of the rise.
 fn crossing(pages: (f64, f64), shares: (f64, f64)) -> f64 {
     let step = shares.1 - shares.0;
     let part = if step > 0.0 { ((0.5 - shares.0) / step).clamp(0.0, 1.0) } else { 1.0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector on curves recorded on a busy machine.
+//! Tests the detector on curves recorded on a busy machine.
 
 use linerate_hierarchy::steps::{Cause, FoundLevels, Options, Sample, detect};
 
@@ -13,14 +13,14 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// Facts about this machine that hold regardless of its neighbours: the L1, the latencies of L1 and
+/// Checks what holds for this machine regardless of its neighbours: the L1, the latencies of L1 and
 /// L2, and that memory is far away.
 fn private_caches_are_found(levels: &FoundLevels) {
     assert!((3..=5).contains(&levels.levels.len()), "{levels:?}");
     let first = levels.levels[0].size.unwrap();
     assert!((first.value / 49152.0 - 1.0).abs() < 0.05, "{first:?}");
-    // Neighbours left next to nothing of the last-level cache: its climb and that of the L2, 1 MiB,
-    // are one here, reported between the two.
+    // Neighbours left next to nothing of the last-level cache, so its climb and that of the 1 MiB
+    // L2 merge into one here, which is reported between the two.
     let second = levels.levels[1].size.unwrap();
     assert!((1.0e6..2.6e6).contains(&second.value), "{second:?}");
     // 4 and 14 cycles, at 3.7 to 4 GHz.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cases: kernel, number of bytes, alignment, and what is timed.
 //!
-//! Left out: which routines take part in a case; that follows from its kernel.
+//! Not covered: which routines take part in a case, which follows from the case's kernel.
 
 use crate::memory::{PAGE_BYTES, SKEW_BYTES};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
@@ -19,7 +19,7 @@ pub const SIZE_MAX: u32 = 65_536;
 /// Offsets that represent "misaligned": odd and even, near both ends of a line.
 pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
 
-/// The sizes at which the mean over these offsets is taken.
+/// The sizes at which the mean over [`MEAN_OFFSETS`] is taken.
 const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 
 /// Offset of an IP packet after an Ethernet header at the start of a line, without and with padding
@@ -41,7 +41,7 @@ const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 pub enum Length {
     /// This number of bytes.
     Bytes(u32),
-    /// A different number in each call.
+    /// A different number of bytes in each call.
     Mix(Mix),
 }
 
@@ -62,8 +62,8 @@ pub enum Placement {
     /// Half a page from the source's page offset, so that for up to 1920 bytes the addresses of
     /// source and destination differ in their low 12 bits.
     Apart,
-    /// At the source's page offset, except for the alignment offsets: typical of a pool with slots
-    /// of 2048 or 4096 bytes.
+    /// At the source's page offset, apart from the alignment offsets, as is typical of a pool with
+    /// slots of 2048 or 4096 bytes.
     SamePlace,
 }
 
@@ -87,7 +87,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Independent warm calls of one size, with everything at multiples of 64.
+    /// Independent warm calls of one size, with source and destination at multiples of 64.
     pub fn aligned(kernel: Kernel, size: u32) -> Self {
         Self {
             kernel,
@@ -100,7 +100,8 @@ impl Case {
         }
     }
 
-    /// As [`Case::aligned`], with other offsets, where the kernel has them.
+    /// As [`Case::aligned`], but with these offsets for the source and destination, where the
+    /// kernel has them.
     pub fn misaligned(kernel: Kernel, size: u32, src_offset: u32, dst_offset: u32) -> Self {
         let aligned = Self::aligned(kernel, size);
         let source = match aligned.source {
@@ -110,12 +111,12 @@ impl Case {
         Self { source, dst_offset: aligned.dst_offset.map(|_| dst_offset), ..aligned }
     }
 
-    /// As [`Case::aligned`], for copies to the source's page offset in another page.
+    /// As [`Case::aligned`], but for copies to the source's page offset in another page.
     pub fn same_place(kernel: Kernel, size: u32) -> Self {
         Self { placement: Placement::SamePlace, ..Self::aligned(kernel, size) }
     }
 
-    /// Distance from source to destination modulo 4096; `None` unless there are both.
+    /// Distance from source to destination modulo 4096; `None` unless the case has both.
     pub fn page_distance(&self) -> Option<u32> {
         let Source::At(from) = self.source else { return None };
         let distance = self.dst_offset? as usize + PAGE_BYTES + self.skew() - from as usize;
@@ -135,7 +136,7 @@ impl Case {
         Self { source: Source::MeanOffsets, ..Self::aligned(Kernel::Checksum, size) }
     }
 
-    /// As [`Case::aligned`], with bytes that have left the caches.
+    /// As [`Case::aligned`], but with bytes that are no longer in the caches.
     pub fn cold(kernel: Kernel, size: u32) -> Self {
         Self { state: State::Cold, ..Self::aligned(kernel, size) }
     }
@@ -160,7 +161,7 @@ impl Case {
 }
 
 impl fmt::Display for Case {
-    /// In a few words: `checksum, 1460 bytes, src+14, warm`.
+    /// Describes the case in a few words: `checksum, 1460 bytes, src+14, warm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.length {
             Length::Bytes(bytes) => write!(f, "{}, {bytes} bytes", self.kernel)?,
@@ -193,7 +194,8 @@ pub struct Scope {
     pub sizes: Vec<u32>,
     /// These states.
     pub states: Vec<State>,
-    /// Whether to select only a few cases, which still have all that the record's summary needs.
+    /// Whether to select only a few cases, which still cover everything that the record's summary
+    /// needs.
     pub quick: bool,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks of a routine against the specification, before it is timed.
 //!
-//! Not a replacement for the kernels' own tests (`native/check`): there are few lengths and
+//! Not a replacement for the kernels' own tests (`native/check`): these checks use few lengths and
 //! offsets, just those that are timed and their neighbours, so that nothing is compared with a
 //! broken build or a broken peer.
 
@@ -24,10 +24,11 @@ const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45),
 /// Every length below this is checked, and so are the timed lengths and their neighbours.
 const SHORT: usize = 140;
 
-/// Room for the longest input at its offset, and for bytes after it that must not change.
+/// Size of a buffer in bytes: room for the longest input at its offset, and for bytes after it that
+/// must not change.
 const ROOM: usize = 65_536 + 1 + 64 + 64;
 
-/// Guard bytes around the destination.
+/// Value of the guard bytes around the destination.
 const GUARD: u8 = 0x3c;
 
 /// Initial sums.
@@ -51,8 +52,8 @@ pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
         let timed = SIZES.iter().flat_map(|&size| size as usize - 1..=size as usize + 1);
         let lengths = (0..SHORT).chain(timed.filter(|&bytes| bytes <= 65_536));
         for bytes in lengths.filter(|bytes| answer != Answer::SumOfWords || bytes % 4 == 0) {
-            // Long inputs are checked at two of the offsets only, since the specification takes two
-            // bytes at a time.
+            // Long inputs are checked at only two of the offsets, since the specification processes
+            // just two bytes at a time.
             let offsets = if bytes < SHORT { &OFFSETS[..] } else { &OFFSETS[2..4] };
             for (turn, &(from, to)) in offsets.iter().enumerate() {
                 let sum = SUMS[(bytes + turn) % SUMS.len()];

@@ -2,7 +2,8 @@
 //! Runs one case as a race: for each routine, the loop of calls that makes up a window.
 //!
 //! All routines are called through a pointer, from the same loops. The loop overhead is small
-//! compared with the nine or ten cycles of a call, and is included in all times, the bound's too.
+//! compared with the nine or ten cycles of a call, and is included in all times, including that of
+//! the bound.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
 use crate::memory::{Footprint, LINE_BYTES, Memory, PAGE_BYTES, SKEW_BYTES};
@@ -18,24 +19,25 @@ use std::ops::Range;
 /// Fill value of buffers.
 pub(crate) const FILL: u8 = 0xa5;
 
-/// Packets of a mix per window, the same for all routines.
+/// Number of packets of a mix per window, the same for all routines.
 const MIX_CALLS: u32 = 2048;
 
 /// Slots for the packets of a mix: few, so that they stay in L1.
 const MIX_SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 
-/// One in this many of a window's calls is made beforehand, untimed.
+/// Ratio of the calls in a window to the untimed calls made before it.
 const LEAD_IN: u32 = 4;
 
 /// Maximum number of attempts to find a number of calls that fills part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Maximum number of calls per cold window: all their slots, 2 MiB, are read afterwards.
+/// Maximum number of calls per cold window: all the slots that they use, 2 MiB, are read
+/// afterwards.
 const COLD_CALLS_MAX: u32 = 1024;
 
-/// Distance between cold buffers in bytes: that of slots in a packet pool if they are large enough;
-/// otherwise the buffers are adjacent.
+/// Distance between cold buffers in bytes: that of the slots in a packet pool if the slots are
+/// large enough; otherwise, the buffers are adjacent.
 pub(crate) fn cold_stride(bytes: usize) -> usize {
     let with_offset = bytes + LINE_BYTES;
     let slots = [SLOT_BYTES, 10_240].into_iter().find(|&slot| with_offset <= slot);
@@ -117,7 +119,7 @@ impl<'a> Contest<'a> {
         match (self.case.length, self.case.source, self.case.state) {
             (Length::Mix(_), ..) => Calls::Exactly(MIX_CALLS),
             (_, _, State::Cold) => {
-                // At most half of the walk, so that a slot comes up again only after a walk.
+                // At most half of the walk, so that a slot is used again only after a walk.
                 let at_most = COLD_CALLS_MAX.min((self.slots / 2).max(1) as u32);
                 Calls::Filling(Fill { at_most: at_most.into(), ..fill })
             }
@@ -128,7 +130,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Determines the number of calls per window for a routine, which is warm afterwards.
+    /// Determines the number of calls per window for a routine and leaves the routine warm.
     fn calls_per_window(&mut self, which: usize, calls: Calls) -> u32 {
         let mut ticks = |calls| {
             let start = ticks();
@@ -307,8 +309,8 @@ fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     sum
 }
 
-/// A header that is written in eight-byte words, summed, and written again with the sum. The
-/// previous sum goes into the first word.
+/// Writes a header in eight-byte words, sums it, and writes it again with the sum. The previous sum
+/// goes into the first word.
 fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
     let mut sum = 0;
     for _ in 0..calls {
@@ -325,7 +327,7 @@ fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32
     sum
 }
 
-/// Calls on packets of these lengths, in a few slots used in rotation.
+/// Makes calls on packets of these lengths, in a few slots used in rotation.
 fn in_slots(
     destination: &mut [u8],
     source: &[u8],
@@ -342,7 +344,7 @@ fn in_slots(
     result
 }
 
-/// Calls that each work on the next of equally spaced buffers.
+/// Calls on equally spaced buffers, each call on the next buffer.
 struct Walk {
     bytes: usize,
     stride: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines that take part.
+//! The routines that take part in a case.
 
 use crate::Error;
 use crate::cases::{Case, Length};
@@ -11,17 +11,18 @@ use linerate_record::kernels::{
     self as record, Kernel, PeerReport, Skipped, Timing, VariantReport,
 };
 
-/// The default for callers that do not name a variant.
+/// Name of the default for callers that do not name a variant.
 pub(crate) const SELECTED: &str = "selected";
 
-/// Entry point for C callers and the free functions; it looks up the selected variant.
+/// Name of the entry point for C callers and the free functions, which looks up the selected
+/// variant.
 const DISPATCH: &str = "dispatch";
 
-/// The inline header sums, in Rust and in C.
+/// Names of the inline header sums, in Rust and in C.
 pub(crate) const HEADER: &str = "header";
 pub(crate) const HEADER_C: &str = "header_c";
 
-/// The C library's copy routine.
+/// Name of the C library's copy routine.
 pub(crate) const MEMCPY: &str = "memcpy";
 
 /// Length of the longest IPv4 or TCP header.
@@ -40,7 +41,7 @@ impl Filter {
     /// Returns the filter for these names; without names, everything is selected.
     ///
     /// # Errors
-    /// The variant does not exist or cannot run here.
+    /// A named variant does not exist or cannot run here.
     pub fn parse(names: &[String]) -> Result<Self, Error> {
         let is_entry = |name: &str| [SELECTED, DISPATCH, HEADER, HEADER_C].contains(&name);
         for name in names.iter().filter(|name| !is_entry(name)) {
@@ -94,8 +95,8 @@ pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> 
     ours.chain(headers).chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
 }
 
-/// Whether a routine is timed in a case: inline sums only for headers, whose callers wait for the
-/// result.
+/// Whether a routine is timed in a case: inline sums are timed only for headers, whose callers wait
+/// for the result.
 pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     let is_header = match case.length {
         Length::Bytes(bytes) => bytes <= HEADER_BYTES_MAX && bytes % 4 == 0,

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Alignment of the areas: the huge page size on x86 and on most other architectures.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The low 12 bits of addresses: on many processors, a load that matches an earlier store in these
-/// bits waits for it.
+/// Range of the low 12 bits of an address: on many processors, a load whose address matches that of
+/// an earlier store in these bits waits for the store.
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]. Half a page and
@@ -25,7 +25,7 @@ pub(crate) const SKEW_BYTES: usize = 2_112;
 /// before and after.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Length of a cache line. Lines of 128 bytes are then touched twice.
+/// Length of a cache line. If lines have 128 bytes, each is touched twice.
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// A huge-page-aligned area within a larger allocation; the buffer starts `skew` bytes into the
@@ -41,7 +41,8 @@ struct Area {
 impl Area {
     fn new(bytes: usize, skew: usize) -> Self {
         let length = (bytes + MARGIN_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
-        // Zeroed by the system: no page is touched, and so assigned its size, until it is filled.
+        // The system provides zeroed memory: no page is touched, and thus assigned its size, until
+        // it is filled.
         let mut all = vec![0; length + HUGE_PAGE_BYTES];
         let first = all.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let places = first..first + length;
@@ -123,10 +124,11 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Lower bound, for processors that report no cache, and for host caches hidden from a guest.
+    /// Lower bound on the wanted size in bytes, for processors that report no cache, and for host
+    /// caches hidden from a guest.
     const LEAST: u64 = 64 << 20;
 
-    /// Maximum share of the available memory for the two areas.
+    /// The two areas together take at most one part in this many of the available memory.
     const SHARE: u64 = 4;
 
     /// Footprint for a CPU of this machine.
@@ -154,9 +156,9 @@ impl Footprint {
 
 /// The share of the address ranges that is backed by huge pages, from the text of /proc/self/smaps:
 /// each mapping starts with a line that has its addresses, and a later line counts its huge pages.
-/// `None` if no mapping of a range has that line. If a mapping is larger than a range, all its huge
-/// pages count, up to the length of the range, since no huge pages were requested for its other
-/// pages.
+/// `None` if a range has no mapping with that line. If a mapping is larger than a range, all its
+/// huge pages count, up to the length of the range, since no huge pages were requested for its
+/// other pages.
 fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     let mut found = vec![None; ranges.len()];
     let mut inside = None;
@@ -189,7 +191,8 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
         .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
-/// Value in bytes of the line with this name, which is in units of 1024: `AnonHugePages:  2048 kB`.
+/// Value in bytes of the line with this name, such as `AnonHugePages:  2048 kB`. The line counts in
+/// units of 1024 bytes.
 fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     number.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
-        // The distance holds whichever of the two begins earlier in its line.
+        // The distance is sufficient whichever of the two begins earlier in its line.
         let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
         assert!(between - LINE_BYTES >= 1920);
     }

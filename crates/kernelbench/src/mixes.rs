@@ -59,7 +59,8 @@ mod tests {
         for mix in Mix::ALL {
             let lengths = drawn(mix, 3, 1 << 16);
             let sum: f64 = lengths.iter().map(|&bytes| f64::from(bytes)).sum();
-            // Four standard errors of the widest mix, each 427 bytes / sqrt(65536), are 7.
+            // Four standard errors are 7 bytes for the widest mix, where each is 427 bytes /
+            // sqrt(65536).
             assert!((sum / 65536.0 - mean(mix)).abs() < 7.0, "{mix}: {}", sum / 65536.0);
         }
         let imix = drawn(Mix::Imix, 1, 1 << 12);

@@ -37,7 +37,7 @@ pub(crate) fn peers() -> Vec<Peer> {
     all
 }
 
-/// Its name, for tests.
+/// Name of the masked loop, for tests.
 pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
 
 #[cfg(peer_masked_loop)]
@@ -47,8 +47,8 @@ fn masked_loop() -> Peer {
     }
     let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
         true => {
-            // SAFETY: the head of the file states what it reads; the line above checks that it can
-            // run here.
+            // SAFETY: the head of the C file states what the routine reads; the line above checks
+            // that it can run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
         false => Err("this processor does not support AVX-512 F and BW, and BMI2".to_owned()),
@@ -100,7 +100,8 @@ fn two_passes() -> Peer {
         let sum = linerate_kernels::Sum::from_raw(sum);
         linerate_kernels::checksum::partial(copied, sum).raw()
     }
-    // SAFETY: touches the two ranges only, any processor can run it, and nothing in it unwinds.
+    // SAFETY: the routine touches only the two ranges, any processor can run it, and nothing in it
+    // unwinds.
     let routine = unsafe { Routine::copy_checksum_from(NAME, Role::Peer, copy_checksum) };
     Peer {
         name: NAME,
@@ -144,8 +145,8 @@ fn crates() -> [Peer; 2] {
         let folded = smoltcp::wire::checksum::data(bytes);
         (Sum::from_raw(sum) + Sum::from_raw(u32::from(folded.to_be()))).raw()
     }
-    // SAFETY: reads the slice it makes, any processor can run it; at SIZE_MAX bytes and fewer it
-    // does not overflow, so nothing in it unwinds.
+    // SAFETY: each routine reads the slice that it makes, and any processor can run it. With
+    // SIZE_MAX bytes or fewer, it does not overflow, so nothing in it unwinds.
     let sum = unsafe { Routine::checksum_from("internet-checksum", Role::Peer, internet_checksum) };
     // SAFETY: as above.
     let data = unsafe { Routine::checksum_from("smoltcp", Role::Peer, smoltcp) };
@@ -166,7 +167,7 @@ fn crates() -> [Peer; 2] {
 
 #[cfg(peer_dpdk)]
 fn dpdk() -> Peer {
-    /// In the order of the bits of `peer_dpdk_needs`.
+    /// Processor features, in the order of the bits of `peer_dpdk_needs`.
     const NEEDS: [&str; 14] = [
         "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2",
         "avx512f", "avx512bw", "avx512dq", "avx512vl",
@@ -236,7 +237,7 @@ pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
         linerate_kernels::checksum::partial(bytes, sum).raw()
     }
     unsafe extern "C" fn sum_without_beginning(src: *const u8, bytes: usize, _sum: u32) -> u32 {
-        // SAFETY: passed through, with at most one byte fewer.
+        // SAFETY: the arguments are passed through, with at most one byte fewer.
         unsafe { sum_without_end(src, bytes, 0) }
     }
     unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
@@ -245,7 +246,7 @@ pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
         dst
     }
     const PEER: Role = Role::Peer;
-    // SAFETY: all three keep to what they are passed and do not unwind.
+    // SAFETY: all three access only what they are passed, and do not unwind.
     unsafe {
         vec![
             (Routine::checksum_from("end", PEER, sum_without_end), Answer::Sum, "1023 bytes"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sweep: checks every routine, times every case, and creates the report.
+//! Runs a sweep: checks every routine, times every case, and creates the report.
 
 use crate::Error;
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
@@ -20,18 +20,19 @@ use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Machine, Samples, Watch};
 
-/// Length of a window. The uncertainty of reading the counter, some tens of cycles at both ends, is
-/// then below 0.2 % of the window; most windows see no interrupt.
+/// Length of a timing window. At this length, the uncertainty of reading the counter, a few tens of
+/// cycles at both ends, is below 0.2 % of the window, and most windows see no interrupt.
 const WINDOW_SECONDS: f64 = 25e-6;
 
-/// Rounds per case. Odd, so that the median of the ratios is the ratio of one round.
+/// Rounds per case: an odd number, so that the median ratio is the ratio of an actual round.
 const ROUNDS: u32 = 201;
 const ROUNDS_QUICK: u32 = 41;
 
-/// Maximum change in the core clock over a case for cycles to be meaningful.
+/// Maximum relative change in the core clock over a case at which cycle counts are still
+/// meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.03;
 
-/// Maximum number of repetitions of a case until the clock is stable.
+/// Maximum number of attempts at a case, which is repeated until the clock is stable.
 const TRIES: u32 = 3;
 
 /// Settings of a sweep.
@@ -47,12 +48,12 @@ pub struct Request {
     pub processor: Option<String>,
     /// Whether to run fewer rounds.
     pub quick: bool,
-    /// Seed for the order of routines, the bytes and the mixes.
+    /// Seed for the order of routines, the bytes in the buffers and the mixes of lengths.
     pub seed: u64,
 }
 
 impl Request {
-    /// Requests everything in a scope that can run here.
+    /// Requests everything in `scope` that can run here.
     pub fn new(scope: &Scope, cpu: u32) -> Self {
         let (cases, quick) = (scope.cases(), scope.quick);
         Self { cases, filter: Filter::All, cpu, processor: None, quick, seed: 1 }
@@ -64,9 +65,9 @@ impl Request {
 pub struct Timed {
     /// Its name.
     pub name: String,
-    /// The reason for timing it.
+    /// The reason for timing the routine.
     pub role: Role,
-    /// Whether it may be the bound of the others.
+    /// Whether this routine can serve as the bound for the others.
     pub is_bound: bool,
 }
 
@@ -77,9 +78,9 @@ pub struct Measured {
     pub case: Case,
     /// Bytes per call on average.
     pub mean_bytes: f64,
-    /// The routines, in the same order as their times.
+    /// The routines, in the order of `times`.
     pub routines: Vec<Timed>,
-    /// Their times, in ticks per call.
+    /// Times of the routines, in ticks per call.
     pub times: Samples<f64>,
     /// Core cycles per tick over the case, or the reason why they are unknown.
     pub cycles_per_tick: Result<f64, String>,
@@ -97,7 +98,7 @@ pub struct Outcome {
     pub measured: Vec<Measured>,
 }
 
-/// Measures all cases on the calling thread, which stays pinned to the processor.
+/// Measures all cases on the calling thread, which is pinned to `request.cpu` and stays pinned.
 ///
 /// # Errors
 /// There are no cases, or the thread cannot be pinned.
@@ -123,11 +124,12 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         watch.progress(&case.to_string(), index as f64 / request.cases.len() as f64);
         let of_kernel = lineups[case.kernel as usize].iter().copied();
         let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
-        // A different seed for each case: the same order in all of them would not be random.
+        // Use a different seed for each case: with a single seed, the order would be the same in
+        // every case and hence not random.
         let seed = request.seed.wrapping_add(index as u64);
         let done = bench.measure(case, &routines, &of_case, seed);
         if watch.is_stopped() {
-            // The case may lack rounds.
+            // The current case may be missing rounds.
             break;
         }
         measured.push(done);
@@ -156,9 +158,9 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     Ok(Outcome { report, measured })
 }
 
-/// Routines of each kernel that passed the check, and those that failed.
+/// Result of the check: the routines of each kernel that passed, and those that failed.
 struct Checked {
-    /// Indexed by [`Kernel`] as a number.
+    /// Routines that passed, indexed by [`Kernel`] as a number.
     lineups: [Vec<Routine>; 4],
     wrong: Vec<WrongResult>,
 }
@@ -322,7 +324,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     let clock = measured.cycles_per_tick.as_ref();
     let cycles = |ticks: Option<f64>| ticks.zip(clock.ok()).map(|(ticks, clock)| ticks * clock);
     let [value, low, high] = ends(ticks);
-    // The bound's time over this routine's: its speed as a share of the bound's.
+    // The bound's time divided by this routine's: the routine's speed as a fraction of the bound's.
     let share = bound.and_then(|bound| times.ratio(bound, which, CONFIDENCE));
     let [of_bound, of_bound_low, of_bound_high] = ends(share);
     let is_mean = case.source == Source::MeanOffsets;
@@ -365,7 +367,8 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     }
 }
 
-/// Value, lower and upper end; an end that the samples do not determine is absent.
+/// The value, then the lower and upper ends of its interval; an end that the samples do not
+/// determine is absent.
 fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
     let finite = |value: f64| value.is_finite().then_some(value);
     let of = |end: fn(&Estimate) -> f64| estimate.as_ref().map(end).and_then(finite);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The targets of the kernels, and whether they are met on this machine.
+//! The kernels' performance targets, and whether this machine meets them.
 //!
-//! Every target is a ratio between two routines in the same rounds of one case, or the worst such
-//! ratio of several cases. Missing a target is a result, not a failure: targets were set on another
-//! machine. The run prints its evidence for the reason: both times, the width of the core, the load
-//! rate of the bound. Reasons that were not measured are worded as possibilities.
+//! Every target is a ratio between the times of two routines in the same rounds of one case, or the
+//! worst such ratio over several cases. Missing a target is a result, not a failure: targets were
+//! set on another machine. The run prints the evidence it has for the reason: both times, the
+//! core's width and the bound's load rate. Reasons that were not measured are worded as
+//! possibilities.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
@@ -14,11 +15,12 @@ use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::{CONFIDENCE, Estimate, interval_name};
 use std::fmt::Write;
 
-/// The variant for processors of the previous generation, and loads of its width.
+/// The variant for processors of the previous generation, and the bound that uses loads of the same
+/// width.
 const AVX2: &str = "avx2";
 const LOAD256: &str = "load256";
 
-/// The rival of a routine.
+/// The rival that a routine is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rival {
     /// The fastest bound of the case.
@@ -54,11 +56,11 @@ pub struct Target {
 pub struct Reached {
     /// The ratio; the worst one if there are several cases.
     pub ratio: Estimate,
-    /// The rival it was measured against.
+    /// Name of the rival that the routine was compared with.
     pub rival: String,
     /// The worst case.
     pub case: String,
-    /// Index of that case among the measured cases.
+    /// Index of the worst case among the measured cases.
     measured: usize,
     /// Ticks per call of the routine and of its rival.
     ticks: [f64; 2],
@@ -111,7 +113,7 @@ pub fn targets() -> Vec<Target> {
     all
 }
 
-/// The cases that targets need, each once.
+/// The cases that the targets need, without duplicates.
 pub fn cases(targets: &[Target]) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for case in targets.iter().flat_map(|target| &target.cases) {
@@ -123,10 +125,10 @@ pub fn cases(targets: &[Target]) -> Vec<Case> {
 }
 
 impl Target {
-    /// Judges the target by the measurements.
+    /// Determines from the measurements whether the target is met.
     ///
     /// # Errors
-    /// A case was not measured, or the routine or its rival cannot run here; as text.
+    /// The reason as text: a case was not measured, or the routine or its rival cannot run here.
     pub fn judge(&self, measured: &[Measured]) -> Result<Reached, String> {
         let mut worst: Option<Reached> = None;
         for case in &self.cases {
@@ -224,7 +226,7 @@ impl Target {
         }
     }
 
-    /// The requirement: `>= 0.72`.
+    /// The requirement as text, such as `>= 0.72`.
     pub fn asked(&self) -> String {
         match self.reach {
             Reach::Speed(least) => format!(">= {least:.2}"),
@@ -233,8 +235,8 @@ impl Target {
     }
 }
 
-/// The targets as a table (name, required, measured with its interval, rival, verdict) below the
-/// measured width of the core, followed by possible reasons for missed targets.
+/// Returns the measured width of the core, then the targets as a table (name, required, measured
+/// with its interval, rival, verdict), then possible reasons for missed targets.
 pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     let mut text = format!(
         "{}\n\n{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
@@ -274,7 +276,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     text
 }
 
-/// The width of the core during a run, as a sentence.
+/// Describes the measured width of the core during a run.
 fn core(measured: &[Measured]) -> String {
     let ends = |m: &Measured| m.additions_per_cycle.clone();
     let (Some(first), Some(last)) = (measured.first().map(ends), measured.last().map(ends)) else {
@@ -295,14 +297,14 @@ fn core(measured: &[Measured]) -> String {
     }
 }
 
-/// Minimum and maximum of additions per cycle.
+/// Minimum and maximum additions per cycle over the given cases.
 fn widths(measured: &[Measured]) -> (f64, f64) {
     let all = measured.iter().flat_map(|m| m.additions_per_cycle.iter().flatten().copied());
     all.fold((f64::INFINITY, 0.0), |(least, most), width| (width.min(least), width.max(most)))
 }
 
-/// A note that something else may have used the core's execution units during a case, if the core
-/// was narrower then than at its widest.
+/// Returns a note that something else may have used the core's execution units during a case, if
+/// the core was narrower during that case than at its widest.
 fn shared(measured: &Measured, most: f64) -> Option<String> {
     let [before, after] = *measured.additions_per_cycle.as_ref().ok()?;
     let least = before.min(after);
@@ -323,7 +325,7 @@ mod tests {
     use crate::sweep::Timed;
     use linerate_trial::Samples;
 
-    /// Nine rounds in which each routine takes the ticks given for it.
+    /// Nine rounds, in each of which every routine takes the number of ticks given for it.
     fn times(ticks: [f64; 4]) -> Samples<f64> {
         Samples::new(ticks.map(|ticks| vec![Ok(ticks); 9]).to_vec(), 1)
     }
@@ -428,7 +430,8 @@ mod tests {
         assert!(!table(&[asked(0.5)], &all).contains("Missed"));
     }
 
-    /// Every target uses cases that are in the full sweep, so `linerate kernels` shows them too.
+    /// The full sweep contains every case that a target uses, so `linerate kernels` shows these
+    /// cases too.
     #[test]
     fn targets_are_about_cases_of_the_sweep() {
         let sweep = crate::cases::Scope::full().cases();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a UDP packet around a payload: copies and sums it at once, then writes both checksums.
+//! Builds a UDP packet around a payload: copies and sums the payload in one pass, then writes both
+//! checksums.
 //!
 //! Run it with `cargo run -p linerate-kernels --example sum_a_packet`.
 

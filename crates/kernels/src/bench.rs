@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines to measure: every variant of a kernel, the selected one, other entry points to it, its
-//! bounds on this machine, and peers, all called through one function pointer, so that all have the
-//! same call overhead.
+//! Routines to measure: every variant of a kernel, the selected variant, other entry points to the
+//! kernel, its bounds on this machine, and peers. All are called through one function pointer, so
+//! that they have the same call overhead.
 //!
-//! Measuring itself is left to the caller, and so is checking: a bound computes nothing. Write to
+//! Measuring is left to the caller, and so is checking, since a bound computes nothing. Write to
 //! buffers before reading them in a loop: untouched pages are all mapped to one page of zeros, and
-//! loads from many addresses of one physical line are slow on some processors.
+//! loads from many addresses that share one physical line are slow on some processors.
 //!
 //! ```
 //! use linerate_kernels::{Kernel, bench};
@@ -25,10 +25,10 @@ use alloc::vec::Vec;
 pub enum Role {
     /// One implementation of the kernel.
     Variant,
-    /// The selected variant, called through its own address, as [`Kernels`](crate::Kernels) does.
+    /// The selected variant, called at its own address, as [`Kernels`](crate::Kernels) calls it.
     Selected,
-    /// Another entry point: the functions that look up the selected variant at each call, and
-    /// inline sums.
+    /// Another entry point: a function that looks up the selected variant at each call, or an
+    /// inline sum.
     Entry,
     /// A bound for kernels that read and write the same bytes.
     Bound,
@@ -37,7 +37,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// A one-word name, the same in records.
+    /// A one-word name, which records also use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Variant => "variant",
@@ -49,16 +49,16 @@ impl Role {
     }
 }
 
-/// `fn(src, bytes, sum) -> sum`, as `lr_csum_partial`.
+/// `fn(src, bytes, sum) -> sum`, the signature of `lr_csum_partial`.
 pub type ChecksumFn = unsafe extern "C" fn(*const u8, usize, u32) -> u32;
-/// `fn(dst, src, bytes) -> dst`, as `lr_copy` and `memcpy`.
+/// `fn(dst, src, bytes) -> dst`, the signature of `lr_copy` and `memcpy`.
 pub type CopyFn = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
-/// `fn(dst, src, bytes, sum) -> sum`, as `lr_copy_csum_partial`.
+/// `fn(dst, src, bytes, sum) -> sum`, the signature of `lr_copy_csum_partial`.
 pub type CopyChecksumFn = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -> u32;
-/// `fn(dst, value, bytes) -> dst`, as `lr_fill`.
+/// `fn(dst, value, bytes) -> dst`, the signature of `lr_fill`.
 pub type FillFn = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
-/// A routine as C calls it.
+/// A routine's function, as C calls it.
 #[derive(Clone, Copy, Debug)]
 pub enum Function {
     /// Of [`Kernel::Checksum`].
@@ -71,7 +71,7 @@ pub enum Function {
     Fill(FillFn),
 }
 
-/// A routine that does what one kernel does, or bounds it.
+/// A routine that does the work of one kernel, or bounds that kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Routine {
     name: &'static str,
@@ -80,7 +80,7 @@ pub struct Routine {
 }
 
 /// Every routine of `kernel` that can run here: the selected variant, the function that looks it
-/// up, all variants, all bounds. [`headers`] and peers are for the caller to add.
+/// up, all variants and all bounds. The caller can add [`headers`] and peers.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
     let variants = variants().filter_map(|v| Routine::from_variant(v, Role::Variant, kernel));
     let bounds = bounds().filter_map(|v| Routine::from_variant(v, Role::Bound, kernel));
@@ -88,9 +88,9 @@ pub fn routines(kernel: Kernel) -> Vec<Routine> {
     selected.into_iter().chain(variants).chain(bounds).collect()
 }
 
-/// The inline header sums, behind a call: `header` is [`checksum::header`](crate::checksum),
-/// `header_c` is `lr_csum_header`, which adds whole 32-bit words and leaves out the bytes that
-/// remain.
+/// The inline header sums, each wrapped in a function: `header` is
+/// [`checksum::header`](crate::checksum), and `header_c` is `lr_csum_header`, which adds whole
+/// 32-bit words and leaves out any remaining bytes.
 pub fn headers() -> [Routine; 2] {
     let routine = |name, function| {
         let function = Function::Checksum(function);
@@ -105,25 +105,27 @@ unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
     checksum::header(bytes, Sum::from_raw(sum)).raw()
 }
 
-/// All bounds, whether or not they can run here, in the form of variants; each has only the kernels
-/// that it bounds.
+/// All bounds as variants, whether or not they can run here. Each contains only the kernels that it
+/// bounds.
 ///
-/// - `load64` to `load512` bound `checksum`: loops that load every byte, this many bits at a time.
-/// - `store64` to `store512` bound `fill`: loops that store every byte.
+/// - `load64` to `load512` bound `checksum`: loops that load every byte, as many bits at a time as
+///   the name says.
+/// - `store64` to `store512` bound `fill`: loops that store every byte, as many bits at a time as
+///   the name says.
 /// - the C library's `memcpy` and `memset` bound the copies and `fill`; kernels may beat them.
 pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
 }
 
 /// Checksum and copy in plain C, compiled as written: the checksum from figure 1 of the white paper
-/// "Enhanced TCP/IP Performance with AltiVec", in 16-bit words, and a copy in machine words. It has
-/// no other kernels.
+/// "Enhanced TCP/IP Performance with AltiVec", in 16-bit words, and a copy in machine words. This
+/// variant has no other kernels.
 pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
-/// The same, but the checksum counts the last carry twice: it is correct for most inputs, which
-/// makes such a bug hard to find. For testing the checks.
+/// Like [`document`], but the checksum counts the last carry twice. The result is still correct for
+/// most inputs, which makes such a bug hard to find. For testing the checks.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
 }
@@ -145,7 +147,7 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// The selected variant, by its own address.
+    /// The selected variant, called at its own address.
     pub fn selected(kernel: Kernel) -> Self {
         let v = ffi::current();
         let function = match kernel {
@@ -203,7 +205,8 @@ impl Routine {
         Self { name, role, function: Function::CopyChecksum(function) }
     }
 
-    /// The name of the variant, bound or peer, or `selected`, `dispatch`, `header`, `header_c`.
+    /// The name of the variant, bound or peer, or one of `selected`, `dispatch`, `header` and
+    /// `header_c`.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -218,7 +221,7 @@ impl Routine {
         self.function
     }
 
-    /// The kernel that it implements or bounds.
+    /// The kernel that this routine implements or bounds.
     pub const fn kernel(&self) -> Kernel {
         match self.function {
             Function::Checksum(_) => Kernel::Checksum,
@@ -251,8 +254,8 @@ impl Routine {
     #[inline]
     pub fn checksum(&self, bytes: &[u8], sum: u32) -> u32 {
         let Function::Checksum(function) = self.function else { self.mistaken() };
-        // SAFETY: the slice can be read for its whole length, ensured by its type; the function
-        // reads no more and can run here, ensured by the constructor of the routine.
+        // SAFETY: the slice's type ensures that its whole length can be read; the routine's
+        // constructor ensures that the function reads no more and can run here.
         unsafe { function(bytes.as_ptr(), bytes.len(), sum) }
     }
 
@@ -264,8 +267,8 @@ impl Routine {
     pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
         let Function::Copy(function) = self.function else { self.mistaken() };
         assert_equal_lengths(dst, src);
-        // SAFETY: both slices have the length given and are disjoint, one being exclusive; the
-        // function keeps to them and can run here, ensured by the constructor of the routine.
+        // SAFETY: both slices have the given length and are disjoint, since one is exclusive; the
+        // routine's constructor ensures that the function stays within them and can run here.
         unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
@@ -288,8 +291,8 @@ impl Routine {
     #[inline]
     pub fn fill(&self, dst: &mut [u8], value: u8) {
         let Function::Fill(function) = self.function else { self.mistaken() };
-        // SAFETY: the slice can be written for its whole length, ensured by its type; the function
-        // writes no more and can run here, ensured by the constructor of the routine.
+        // SAFETY: the slice's type ensures that its whole length can be written; the routine's
+        // constructor ensures that the function writes no more and can run here.
         unsafe { function(dst.as_mut_ptr(), value, dst.len()) };
     }
 

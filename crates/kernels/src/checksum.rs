@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Internet checksum (RFC 1071), its pseudo-headers, and its incremental update (RFC 1624).
 //!
-//! [`partial`] is for payloads, [`header`] for headers of 20 to 60 bytes, in particular ones just
-//! written. [`Sum`] explains sums and how they become checksums.
+//! [`partial`] is for payloads, [`header`] for headers of 20 to 60 bytes, especially headers that
+//! have just been written. [`Sum`] explains sums and how they become checksums.
 
 use crate::{Sum, ffi};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use core::arch::asm;
 
-/// Value of `byte_swap` for [`reference`](fn@reference) that gives the RFC 1071 checksum on this
-/// machine.
+/// Value of `byte_swap` with which [`reference`](fn@reference) returns the RFC 1071 checksum on
+/// this machine.
 pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 
 /// Adds `bytes` to `sum` with the selected kernel; an odd last byte counts as if followed by a
 /// zero.
 ///
-/// Any length and alignment are allowed, but this is a call through a pointer, while [`header`] is
-/// inline. To sum a message in pieces, add sums of pieces that begin at even offsets, or
-/// [`combine`](Sum::combine) them.
+/// Any length and alignment are allowed, but the call goes through a pointer, while [`header`] is
+/// inline. To sum a message in pieces, add the sums of pieces that begin at even offsets, or
+/// [`combine`](Sum::combine) the sums.
 ///
 /// ```
 /// use linerate_kernels::{Sum, checksum};
@@ -36,14 +36,15 @@ pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
     Sum::from_raw(unsafe { ffi::lr_csum_partial(bytes.as_ptr(), bytes.len(), sum.raw()) })
 }
 
-/// As [`partial`], for a header of 20 to 60 bytes: inline, without vector registers, four bytes per
-/// load. Longer input is summed as well, but [`partial`] is faster.
+/// Like [`partial`], but for a header of 20 to 60 bytes: inline, without vector registers, and with
+/// four bytes per load. Longer input works too, but [`partial`] is faster for it.
 ///
-/// A wide load of bytes from narrower stores that are still in flight waits until those stores have
-/// reached the cache; these loads do not wait for fields of four bytes or more. The compiler is
-/// kept from merging them on x86-64, AArch64 and 64-bit RISC-V; elsewhere it may merge them.
+/// If a wide load covers bytes from narrower stores that are still in flight, it waits until those
+/// stores have reached the cache. The loads of this function do not wait for fields of four bytes
+/// or more. The compiler is kept from merging these loads on x86-64, AArch64 and 64-bit RISC-V;
+/// elsewhere it may merge them.
 ///
-/// Fewer than 2^32 32-bit words cannot overflow 64 bits.
+/// The sum of fewer than 2^32 32-bit words cannot overflow 64 bits.
 ///
 /// ```
 /// use linerate_kernels::{Sum, checksum};
@@ -58,7 +59,7 @@ pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
 #[inline]
 pub fn header(bytes: &[u8], sum: Sum) -> Sum {
     let (words, rest) = bytes.as_chunks::<4>();
-    // In two sums, because each addition waits for the previous one.
+    // Use two sums, because each addition to a sum waits for the previous one.
     let (pairs, last) = words.as_chunks::<2>();
     let (mut even, mut odd) = (u64::from(sum.raw()), 0);
     for [first, second] in pairs {
@@ -74,8 +75,8 @@ pub fn header(bytes: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
-/// Copies a header and adds it to a sum, loading each word once: [`header`] for data that is copied
-/// anyway.
+/// Copies a header and adds it to a sum, loading each word once. Use this instead of [`header`] for
+/// data that is copied anyway.
 ///
 /// # Panics
 /// If the lengths differ, or are not a multiple of 4.
@@ -111,7 +112,7 @@ pub fn copy_header(to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
-/// The word that begins with these bytes, at most three.
+/// Returns the word that begins with the given bytes (at most three) and is padded with zeros.
 #[cold]
 fn last_bytes(rest: &[u8]) -> u64 {
     let mut word = [0; 4];
@@ -119,15 +120,16 @@ fn last_bytes(rest: &[u8]) -> u64 {
     u32::from_ne_bytes(word).into()
 }
 
-/// Hides from the compiler where a word came from, on the architectures listed. It would merge
-/// narrow loads into wide ones: without this, rustc 1.95 loads the first 16 bytes of a 20-byte
-/// header with one vector load.
+/// Hides from the compiler where a word came from, on the architectures listed below. The compiler
+/// would otherwise merge narrow loads into wide ones: without this function, rustc 1.95 loads the
+/// first 16 bytes of a 20-byte header with one vector load.
 #[inline(always)]
 fn opaque(word: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     let word = {
         let mut word = word;
-        // SAFETY: no instruction and no memory, only a comment in the assembly; ensured here.
+        // SAFETY: the assembly consists only of a comment: it executes no instruction and accesses
+        // no memory.
         unsafe {
             asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
         }
@@ -137,23 +139,24 @@ fn opaque(word: u64) -> u64 {
 }
 
 /// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). `addresses`
-/// holds source and destination in network byte order; `bytes` is the length of the segment with
-/// its header.
+/// holds the source and destination addresses in network byte order; `bytes` is the length of the
+/// segment, including its header.
 #[inline]
 pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: u8, bytes: u16) -> Sum {
     header(addresses, Sum::of_number(u32::from(protocol) + u32::from(bytes)))
 }
 
-/// The sum of the pseudo-header over IPv6 (RFC 8200, 8.1). `addresses` holds source and final
-/// destination; `bytes` is the upper-layer packet length, `next_header` that of the upper layer.
+/// The sum of the pseudo-header over IPv6 (RFC 8200, 8.1). `addresses` holds the addresses of the
+/// source and final destination; `bytes` is the upper-layer packet length, and `next_header` is the
+/// next-header number of the upper layer.
 #[inline]
 pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, bytes: u32) -> Sum {
     header(addresses, Sum::of_number(bytes)) + Sum::of_number(next_header.into())
 }
 
-/// Returns the checksum after a change of one 16-bit word that it covers (RFC 1624, equation 3);
-/// all three arguments are in host order, or all three in network order. Not for a UDP checksum of
-/// zero, which means that there is no checksum.
+/// Returns the checksum after one 16-bit word that it covers has changed (RFC 1624, equation 3).
+/// The three arguments are either all in host order or all in network order. Do not use this for a
+/// UDP checksum of zero, which means that there is no checksum.
 ///
 /// ```
 /// // The example of RFC 1624, section 4.
@@ -166,8 +169,8 @@ pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
     change.apply(checksum)
 }
 
-/// Words that changed together: one delta applies to every checksum that covers them, such as the
-/// IP and TCP checksums after an address change. Up to 2^15 words.
+/// The combined change of up to 2^15 words: one delta that applies to every checksum that covers
+/// the words, such as the IP and TCP checksums after an address change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change(u64);
 
@@ -190,20 +193,20 @@ impl Change {
     #[inline]
     pub fn apply(self, checksum: u16) -> u16 {
         let mut sum = self.0 + u64::from(!checksum);
-        // At most 2^16 numbers below 2^16, plus the checksum, so the sum is below 2^32: the first
-        // fold leaves at most 2^17 - 2, the second at most 2^16 - 1.
+        // `sum` adds up at most 2^16 numbers below 2^16, plus the checksum, so it is below 2^32:
+        // the first fold leaves at most 2^17 - 2, the second at most 2^16 - 1.
         sum = (sum >> 16) + (sum & 0xffff);
         sum = (sum >> 16) + (sum & 0xffff);
         !(sum as u16)
     }
 }
 
-/// The specification: adds the bytes to `sum` two at a time and returns the complement of the
-/// folded result, in the byte order of the machine, so that with [`BYTE_SWAP`] it equals
-/// `partial(bytes, sum).finish().to_be()`. Use it for checks, not for real work.
+/// The specification of the checksum: adds the bytes to `sum` two at a time and returns the
+/// complement of the folded result, in the machine's byte order. With [`BYTE_SWAP`], the result
+/// equals `partial(bytes, sum).finish().to_be()`. Use this function for checks, not for real work.
 ///
-/// `byte_swap` selects the half of its word that an odd last byte goes into: `false` is the low
-/// half, which is right on little-endian machines, `true` the high half.
+/// `byte_swap` selects which half of its word an odd last byte goes into: `false` selects the low
+/// half, which is correct on little-endian machines, and `true` the high half.
 pub fn reference(bytes: &[u8], sum: Sum, byte_swap: bool) -> u16 {
     let (at, bytes) = (bytes.as_ptr(), bytes.len());
     // SAFETY: the slice can be read for its whole length; ensured by its type.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Declarations of `native/include/linerate/*.h`, as far as they are used here.
+//! The declarations in `native/include/linerate/*.h` that this crate uses.
 //!
 //! All functions read and write exactly the given bytes, need no alignment, accept null if the
 //! length is 0, and may be called from any number of threads.
@@ -11,7 +11,7 @@ pub(crate) type CopyCsumPartial = unsafe extern "C" fn(*mut u8, *const u8, usize
 pub(crate) type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
 pub(crate) type Fill = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
-/// `struct lr_variant`, member by member; documented there.
+/// `struct lr_variant`, member by member; see the C header for the documentation.
 #[derive(Clone, core::marker::Copy)]
 #[repr(C)]
 pub(crate) struct Variant {
@@ -27,8 +27,8 @@ pub(crate) struct Variant {
     pub(crate) fill: Option<Fill>,
 }
 
-// SAFETY: the descriptors and the strings they point to are constants of the program; ensured by
-// the C code, which declares them `const`.
+// SAFETY: the descriptors and the strings they point to are constants of the program: the C code
+// declares them `const`.
 unsafe impl Sync for Variant {}
 // SAFETY: as above; nothing in a descriptor belongs to a thread.
 unsafe impl Send for Variant {}
@@ -44,14 +44,15 @@ impl Variant {
 
     /// Whether this processor can run the functions.
     pub(crate) fn supported(&self) -> bool {
-        // SAFETY: a query to the processor that touches no memory; ensured by variant.h.
+        // SAFETY: variant.h ensures that the function only queries the processor and touches no
+        // memory.
         self.supported.is_some_and(|supported| unsafe { supported() } != 0)
     }
 }
 
 fn text(at: *const c_char) -> &'static str {
-    // SAFETY: `at` is a string constant in the C code; ensured by tables and by a test that walks
-    // them.
+    // SAFETY: `at` is a string constant in the C code; the tables, and a test that walks them,
+    // ensure this.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().expect("names of variants are ASCII")
 }
@@ -91,7 +92,7 @@ unsafe extern "C" {
     #[link_name = "lr_wrong_by_a_carry"]
     safe static WRONG_BY_A_CARRY: Variant;
 
-    /// Reads as many whole 32-bit words as there are in the bytes, which must be readable.
+    /// Reads every whole 32-bit word in the given bytes, which must be readable.
     pub(crate) fn lr_bench_header(src: *const u8, bytes: usize, sum: u32) -> u32;
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn document() -> &'static Variant {
     &DOCUMENT
 }
 
-/// The same with a checksum that is wrong by one carry.
+/// Like [`document`], but with a checksum that is wrong by one carry.
 #[cfg(feature = "bench")]
 pub(crate) fn wrong_by_a_carry() -> &'static Variant {
     &WRONG_BY_A_CARRY
@@ -119,8 +120,8 @@ pub(crate) fn current() -> Variant {
     lr_variant_current()
 }
 
-/// Makes the dispatch functions use a variant from the table, or the best variant for each kernel.
-/// Returns whether this was done; it is, unless the variant cannot run here.
+/// Makes the dispatch functions use the given variant from the table or, without one, the best
+/// variant for each kernel. Returns `false` only if the variant cannot run here.
 pub(crate) fn force(variant: Option<&'static Variant>) -> bool {
     let name = variant.map_or(core::ptr::null(), |v| v.name);
     // SAFETY: `name` is null or a string constant in the C code, from `variants`.

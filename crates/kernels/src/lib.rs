@@ -2,14 +2,15 @@
 //! Internet checksum, copy, copy with checksum, and fill, as fast as the machine's loads and
 //! stores.
 //!
-//! The kernels are C (`native/`), one variant per instruction set, selected at the first call by
-//! CPU features. This crate is their safe interface: slices delimit what may be read and written,
-//! exclusive references keep source and destination disjoint, lengths are checked.
+//! The kernels are written in C (`native/`), with one variant per instruction set; the first call
+//! selects a variant by CPU features. This crate is the kernels' safe interface: slices delimit
+//! what may be read and written, exclusive references keep source and destination disjoint, and
+//! lengths are checked.
 //!
 //! - [`checksum`]: sums of packet payloads and headers, and checksum updates.
 //! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, with or without a checksum.
-//! - [`Kernels`], [`variants`], [`force`]: one variant by name, where the choice should not be left
-//!   to this crate.
+//! - [`Kernels`], [`variants`], [`force`]: selecting a variant by name, where the choice should not
+//!   be left to this crate.
 //!
 //! ```
 //! use linerate_kernels::{Sum, copy_checksum};
@@ -21,14 +22,15 @@
 //! ```
 //!
 //! All functions may be called from any number of threads at once. Lengths are in bytes and may
-//! have any value, zero included; no alignment is needed. Memory is ordinary cacheable memory.
+//! have any value, zero included; no alignment is needed. Buffers are assumed to be in ordinary
+//! cacheable memory.
 //!
 //! Not covered: packets, headers and their fields; memory shared with devices.
 //!
 //! # Environment
 //! Needs a C compiler when built and only `core` when used. Most variants use vector registers:
-//! where the caller must not use them (some kernels, interrupt handlers), take the [`Kernels`] of a
-//! variant whose [`Variant::is_vector`] is false.
+//! where the caller must not use them (in some operating-system kernels or interrupt handlers), use
+//! the [`Kernels`] of a variant whose [`Variant::is_vector`] is false.
 //!
 //! # Features
 //! - `bench`: the module `bench`, with every variant and the machine's bounds behind one call
@@ -61,13 +63,13 @@ use variant::assert_equal_lengths;
 #[track_caller]
 pub fn copy(dst: &mut [u8], src: &[u8]) {
     assert_equal_lengths(dst, src);
-    // SAFETY: both slices have the length given and are disjoint, one being exclusive; ensured by
-    // their types and the line above.
+    // SAFETY: the line above ensures that both slices have the given length; their types ensure
+    // that they are disjoint, since one is exclusive.
     unsafe { ffi::lr_copy(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
 }
 
-/// Copies `src` to `dst` with the selected kernel and returns what
-/// [`checksum::partial`]`(src, sum)` would have, with a single read of the data.
+/// Copies `src` to `dst` with the selected kernel and returns what [`checksum::partial`]`(src,
+/// sum)` would have returned, reading the data only once.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -83,6 +85,6 @@ pub fn copy_checksum(dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
 /// Sets every byte of `dst` to `value` with the selected kernel.
 #[inline]
 pub fn fill(dst: &mut [u8], value: u8) {
-    // SAFETY: the slice can be written for its whole length; ensured by its type.
+    // SAFETY: the slice's type ensures that its whole length can be written.
     unsafe { ffi::lr_fill(dst.as_mut_ptr(), value, dst.len()) };
 }

@@ -6,8 +6,8 @@ use core::ops::Add;
 /// A ones' complement sum that has not been folded: congruent, modulo 65535, to the sum of the
 /// 16-bit words added so far, in the byte order of the machine.
 ///
-/// Two kernels may return different sums of the same bytes; they agree after [`fold`](Sum::fold),
-/// so compare folded sums. A sum is zero only if nothing but zeros was added.
+/// Two kernels may return different sums for the same bytes; the sums agree after
+/// [`fold`](Sum::fold), so compare folded sums. A sum is zero only if nothing but zeros was added.
 ///
 /// ```
 /// use linerate_kernels::{Sum, checksum};
@@ -36,10 +36,10 @@ impl Sum {
         self.0
     }
 
-    /// The sum equivalent to a 64-bit one.
+    /// Returns the sum that is equivalent to a 64-bit sum.
     ///
-    /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither turns anything
-    /// else into zero.
+    /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither turns a nonzero
+    /// sum into zero.
     #[inline]
     pub(crate) const fn from_wide(wide: u64) -> Self {
         let wide = (wide >> 32) + (wide & 0xffff_ffff);
@@ -53,7 +53,7 @@ impl Sum {
     }
 
     /// The sum folded to 16 bits (RFC 1071), as a number. Bytes that include their own checksum are
-    /// intact if this is `0xffff`. Zero only for a sum of zero.
+    /// intact if the result is `0xffff`. The result is zero only for a sum of zero.
     #[inline]
     pub const fn fold(self) -> u16 {
         // The first step leaves at most 0x1fffe, the second at most 0xffff.
@@ -61,9 +61,9 @@ impl Sum {
         u16::from_be(((sum >> 16) + (sum & 0xffff)) as u16)
     }
 
-    /// The checksum to write, as a number: its bytes in the packet are those of
-    /// [`to_be_bytes`](u16::to_be_bytes). The checksum field must have been zero while it was
-    /// summed.
+    /// The checksum to write, as a number: the bytes to put into the packet are those that
+    /// [`to_be_bytes`](u16::to_be_bytes) returns. The checksum field must have been zero when it
+    /// was summed.
     #[inline]
     pub const fn finish(self) -> u16 {
         !self.fold()
@@ -84,7 +84,8 @@ impl Sum {
     /// even if split at odd offsets, can thus be summed buffer by buffer.
     ///
     /// After an odd number of bytes, the fragment's bytes fall into the other halves of their
-    /// words: rotating by 8 bits multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
+    /// words. Rotating the sum by 8 bits corrects this: it multiplies by 256 modulo 2^32 - 1, which
+    /// is divisible by 65535.
     ///
     /// ```
     /// use linerate_kernels::{Sum, checksum};
@@ -112,8 +113,8 @@ impl Sum {
 impl Add for Sum {
     type Output = Self;
 
-    /// Adds two sums, with end-around carry; the bytes of both begin at even offsets in the same
-    /// message.
+    /// Adds two sums with end-around carry. The bytes of each sum must begin at an even offset in
+    /// the same message.
     #[inline]
     fn add(self, other: Self) -> Self {
         self.plus(other)

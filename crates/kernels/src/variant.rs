@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Variants of the kernels, those that this CPU can run, and the choice between them.
+//! Variants of the kernels, which of them this CPU can run, and how one is chosen.
 
 use crate::{Sum, ffi};
 use core::error::Error;
@@ -23,7 +23,7 @@ impl Kernel {
     /// Every kernel.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
-    /// A one-word name, the same in records and on command lines.
+    /// A one-word name, which records and command lines also use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Checksum => "checksum",
@@ -64,12 +64,12 @@ impl Variant {
         variants().find(|v| v.name() == name).ok_or(VariantError::Unknown { name })
     }
 
-    /// A one-word name, the same in symbols, in records and on command lines: `avx2`.
+    /// A one-word name, such as `avx2`, which symbols, records and command lines also use.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Required CPU feature, as named in the manual: `AVX2`.
+    /// Required CPU feature, as named in the manual, such as `AVX2`.
     pub fn isa(self) -> &'static str {
         self.0.isa()
     }
@@ -91,7 +91,7 @@ impl Variant {
         self.is_compiled() && self.0.supported()
     }
 
-    /// Creates a variant from a descriptor in the form of those in the table.
+    /// Creates a variant from a descriptor of the same form as those in the table.
     #[cfg(feature = "bench")]
     pub(crate) fn from_descriptor(v: &'static ffi::Variant) -> Self {
         Self(v)
@@ -102,10 +102,11 @@ impl Variant {
         self.0
     }
 
-    /// Its kernels, if it can run here.
+    /// Returns the variant's kernels, if it can run here.
     ///
     /// # Errors
-    /// [`VariantError::NotCompiled`] or [`VariantError::NotSupported`] if it cannot.
+    /// [`VariantError::NotCompiled`] or [`VariantError::NotSupported`] if the variant cannot run
+    /// here.
     pub fn kernels(self) -> Result<Kernels, VariantError<'static>> {
         let (name, isa) = (self.name(), self.isa());
         if !self.is_compiled() {
@@ -133,14 +134,14 @@ pub enum VariantError<'a> {
         /// The requested name.
         name: &'a str,
     },
-    /// This build does not contain it.
+    /// This build does not contain the variant.
     NotCompiled {
         /// The variant.
         name: &'static str,
         /// Its requirement.
         isa: &'static str,
     },
-    /// This processor, or its operating system, cannot run it.
+    /// This processor, or its operating system, cannot run the variant.
     NotSupported {
         /// The variant.
         name: &'static str,
@@ -172,10 +173,10 @@ impl Error for VariantError<'_> {}
 /// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their
 /// siblings use one variant from now on, in all threads; `None` returns to the best variant for
 /// each kernel. Calls that race with the change use either variant. [`Kernels`] obtained earlier
-/// keep what they hold.
+/// keep the functions they hold.
 ///
 /// # Errors
-/// If the variant does not exist or cannot run here; then nothing has changed.
+/// If the variant does not exist or cannot run here, in which case nothing changes.
 pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
     let variant = match name {
         None => None,
@@ -189,8 +190,8 @@ pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
     Ok(())
 }
 
-/// The four kernels of one variant, or those selected: four pointers to carry along, for callers
-/// that decide once and call often.
+/// The four kernels of one variant, or the selected kernels: four function pointers, for callers
+/// that choose once and call often.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     name: &'static str,
@@ -201,8 +202,8 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The kernels used by the functions of this crate: the best variant of each that this
-    /// processor can run, unless [`force`] chose otherwise.
+    /// The kernels that the functions of this crate use: for each kernel, the best variant that
+    /// this processor can run, unless [`force`] has chosen another.
     pub fn selected() -> Self {
         Self::from_descriptor(&ffi::current())
     }
@@ -227,7 +228,8 @@ impl Kernels {
         Variant::find(name)?.kernels()
     }
 
-    /// From a descriptor of functions that can run here: a supported variant's, or the selection's.
+    /// Creates the value from a descriptor whose functions can run here: that of a supported
+    /// variant, or that of the current selection.
     fn from_descriptor(v: &ffi::Variant) -> Self {
         let whole = "a compiled variant has all functions; a test checks the table";
         Self {
@@ -244,7 +246,8 @@ impl Kernels {
         self.name
     }
 
-    /// The name of the variant a kernel comes from; the plainest, if several share the function.
+    /// The name of the variant that a kernel comes from, or of the plainest variant if several
+    /// share the function.
     pub fn origin(&self, kernel: Kernel) -> &'static str {
         let same = |v: &&&ffi::Variant| match kernel {
             Kernel::Checksum => v.csum_partial.is_some_and(|f| fn_addr_eq(f, self.csum_partial)),
@@ -261,8 +264,8 @@ impl Kernels {
     #[inline]
     pub fn checksum(&self, bytes: &[u8], sum: Sum) -> Sum {
         let (at, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the slice can be read for its whole length, ensured by its type; the function can
-        // run here, ensured by `from_descriptor`.
+        // SAFETY: the slice's type ensures that its whole length can be read; `from_descriptor`
+        // ensures that the function can run here.
         Sum::from_raw(unsafe { (self.csum_partial)(at, len, sum.raw()) })
     }
 
@@ -274,8 +277,8 @@ impl Kernels {
     #[track_caller]
     pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
         assert_equal_lengths(dst, src);
-        // SAFETY: both slices have the length given and are disjoint, one being exclusive; the
-        // function can run here, ensured by `from_descriptor`.
+        // SAFETY: both slices have the given length and are disjoint, since one is exclusive;
+        // `from_descriptor` ensures that the function can run here.
         unsafe { (self.copy)(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
@@ -295,8 +298,8 @@ impl Kernels {
     /// As [`crate::fill`].
     #[inline]
     pub fn fill(&self, dst: &mut [u8], value: u8) {
-        // SAFETY: the slice can be written for its whole length, ensured by its type; the function
-        // can run here, ensured by `from_descriptor`.
+        // SAFETY: the slice's type ensures that its whole length can be written; `from_descriptor`
+        // ensures that the function can run here.
         unsafe { (self.fill)(dst.as_mut_ptr(), value, dst.len()) };
     }
 }
@@ -312,7 +315,7 @@ impl fmt::Debug for Kernels {
     }
 }
 
-/// The kernels are passed one length for two buffers.
+/// The kernels take a single length for both buffers.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {

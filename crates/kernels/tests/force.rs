@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Forcing a variant. The choice is global to the process, so this is a separate program with a
-//! single test.
+//! Tests forcing a variant. The choice is global to the process, so this is a separate program with
+//! a single test.
 
 use linerate_kernels::{
     Kernel, Kernels, Sum, VariantError, checksum, copy, copy_checksum, fill, force, variants,

@@ -2,8 +2,9 @@
 //! CPU affinity of threads.
 //!
 //! Masks are arrays of as many machine words as needed, not `cpu_set_t`, whose 1024 bits are fewer
-//! than the CPUs of large machines. The kernel numbers bits from the least significant of the first
-//! word, in the byte order of the machine (sched_setaffinity(2), "C library/kernel differences").
+//! than the CPUs of large machines. The kernel numbers bits starting from the least significant bit
+//! of the first word, in the byte order of the machine (sched_setaffinity(2), "C library/kernel
+//! differences").
 
 use crate::Error;
 use std::mem::size_of_val;
@@ -13,7 +14,7 @@ type Word = libc::c_ulong;
 
 const WORD_BITS: u32 = Word::BITS;
 
-/// Upper limit on the number of CPUs in any kernel: NR_CPUS ends at 8192 on x86 and POWER, the
+/// Upper limit on the number of CPUs in any kernel: NR_CPUS goes up to 8192 on x86 and POWER, the
 /// largest value in the kernel's Kconfig files, and is lower elsewhere.
 const MAX_CPUS: u32 = 1 << 16;
 
@@ -21,17 +22,17 @@ const MAX_CPUS: u32 = 1 << 16;
 /// pinning. On return, the thread is running on that CPU.
 ///
 /// # Errors
-/// The CPU does not exist, is offline, or is not among those that a container or a parent process
-/// left to this one (see [`allowed_cpus`] beforehand).
+/// The CPU does not exist, is offline, or is not among the CPUs that a container or a parent
+/// process left to this process (call [`allowed_cpus`] beforehand to find out).
 pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     allow_current_thread(&[cpu])
 }
 
-/// Restricts the calling thread, and no other, to those of the given logical CPUs that exist and
-/// that a container allows. Threads it starts later inherit the restriction.
+/// Restricts the calling thread, and no other, to the given logical CPUs, as far as they exist and
+/// a container allows them. Threads that it starts later inherit the restriction.
 ///
 /// # Errors
-/// None of the CPUs exists, is online and is allowed.
+/// Every given CPU is nonexistent, offline or not allowed.
 pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     let advice = "choose one of Cpus_allowed_list in /proc/self/status";
     let value = || match cpus {
@@ -60,7 +61,7 @@ pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
 /// only its own CPU, so query them before pinning.
 ///
 /// # Errors
-/// The kernel refuses (a seccomp filter).
+/// The kernel refuses because of a seccomp filter.
 pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
     // The kernel refuses masks shorter than its own with EINVAL: double the length until it does
     // not.
@@ -90,13 +91,13 @@ fn set_bits(mask: &[Word]) -> Vec<u32> {
     mask.iter().enumerate().flat_map(of_word).collect()
 }
 
-/// The logical CPU the calling thread runs on; unless the thread is pinned, it may already be on
-/// another.
+/// The logical CPU that the calling thread is running on. Unless the thread is pinned, it may
+/// already have moved to another CPU.
 ///
 /// # Errors
 /// The kernel has no getcpu(2).
 pub fn current_cpu() -> Result<u32, Error> {
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the call takes no arguments and touches no memory.
     let cpu = unsafe { libc::sched_getcpu() };
     let advice = "pin the thread instead";
     u32::try_from(cpu).map_err(|_| Error::last("sched_getcpu", String::new(), advice))

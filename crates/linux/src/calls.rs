@@ -8,7 +8,7 @@ pub enum FirstArgument {
     Descriptor,
     /// The address of a futex.
     Futex,
-    /// Anything that does not identify what it waits on.
+    /// Anything else, which does not identify what the call waits on.
     Other,
 }
 
@@ -40,7 +40,7 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         clone SYS_clone, execve SYS_execve, restart_syscall SYS_restart_syscall;
 };
 
-/// On other architectures, the name of the kernel function shows what a thread sleeps in.
+/// On other architectures, the name of the kernel function shows what a thread is sleeping in.
 #[cfg(not(target_pointer_width = "64"))]
 const CALLS: &[(u64, &str, FirstArgument)] = &[];
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A command that is held before it starts, so that counters can be attached to it first.
 //!
-//! After `fork`, the child waits on a pipe; the parent opens events on the child that start with
-//! execve(2), releases it, and learns through a second pipe, closed by a successful execve(2),
-//! whether the command could be started.
+//! After `fork`, the child waits on a pipe. The parent opens events on the child that start
+//! counting at execve(2), then releases the child. A second pipe, which a successful execve(2)
+//! closes, shows the parent whether the command could be started.
 
 use crate::{Error, monotonic_ns, signal};
 use std::ffi::{CString, OsStr, OsString};
@@ -13,7 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// A child waiting to be released. If dropped, it ends without running the command.
+/// A child waiting to be released. If this value is dropped, the child ends without running the
+/// command.
 #[derive(Debug)]
 pub struct Held {
     child: Child,
@@ -29,12 +30,13 @@ pub struct Child {
     watch: Option<OwnedFd>,
 }
 
-/// Exit status and resource usage of a child, including children that it has waited for.
+/// Exit status and resource usage of a child; the usage includes that of children it has waited
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit status, unless a signal killed it.
+    /// The child's exit status, unless a signal killed it.
     pub status: Option<i32>,
-    /// The signal that killed it.
+    /// The signal that killed the child, if any.
     pub signal: Option<i32>,
     /// End time, in ns of [`monotonic_ns`]: with [`signal::catch`], the time of the kernel's
     /// notification; otherwise, the time at which the child was waited for.
@@ -62,22 +64,22 @@ pub struct ExecError {
     pub errno: i32,
 }
 
-/// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
-/// has this process's environment, working directory and open files, no blocked signals, and the
-/// default action for SIGPIPE. A termination signal kills it while it waits. Async-signal-safe
-/// between fork and exec, so other threads may run. From this call on, SIGCHLD is not ignored (this
-/// program may have been started with SIGCHLD ignored): otherwise the kernel would not report ended
-/// children.
+/// Forks a child that waits to be released and then runs `command` (looked up in PATH) with
+/// `arguments`. The child has this process's environment, working directory and open files, no
+/// blocked signals, and the default action for SIGPIPE. A termination signal kills the child while
+/// it waits. The child's code between fork and exec is async-signal-safe, so this process may have
+/// other threads. From this call on, this process does not ignore SIGCHLD (it may have been started
+/// with SIGCHLD ignored): otherwise, the kernel would not report children that have ended.
 ///
 /// # Errors
-/// The command or an argument contains a NUL, or an error of pipe2(2) or fork(2).
+/// The command or an argument contains a NUL, or pipe2(2) or fork(2) fails.
 pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
     fork(command, arguments, false)
 }
 
-/// [`fork_held`] for a child that leads its own process group, so that it can be ended with
-/// everything that it starts ([`signal_group`]). If its standard input is a terminal, it is
-/// replaced with /dev/null: a background process group is stopped when it reads from a terminal.
+/// Like [`fork_held`], but the child leads its own process group, so that it can be ended together
+/// with everything that it starts ([`signal_group`]). If the child's standard input is a terminal,
+/// /dev/null replaces it: a background process group is stopped when it reads from a terminal.
 ///
 /// # Errors
 /// As [`fork_held`].
@@ -102,7 +104,7 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
     let (gate_out, gate_in) = pipe()?;
     let (verdict_out, verdict_in) = pipe()?;
     signal::stop_ignoring_children();
-    // Otherwise, the handlers of this program could swallow a signal in the child.
+    // Block signals: otherwise, this program's handlers could swallow a signal in the child.
     let before = signal::block_all();
     // SAFETY: the child calls only async-signal-safe functions until it execs or ends.
     let pid = unsafe { libc::fork() };
@@ -133,9 +135,9 @@ fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held,
     }
 }
 
-/// Child side, async-signal-safe: begins a process group, away from the terminal.
+/// Runs in the child and is async-signal-safe: starts a new process group, away from the terminal.
 fn stand_apart() {
-    // SAFETY: numbers, and a NUL-terminated string.
+    // SAFETY: the calls take only numbers and a NUL-terminated string.
     unsafe {
         libc::setpgid(0, 0);
         if libc::isatty(libc::STDIN_FILENO) == 1 {
@@ -145,7 +147,7 @@ fn stand_apart() {
     }
 }
 
-/// Child side: never returns.
+/// Runs in the child and never returns.
 ///
 /// # Safety
 /// `argv` holds pointers to NUL-terminated strings and ends with null.
@@ -161,7 +163,7 @@ unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::
         }
     };
     if let_go {
-        // SAFETY: numbers and, for execvp, what the caller promises.
+        // SAFETY: the calls take numbers and, for execvp, the strings that the caller guarantees.
         unsafe {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::execvp(argv[0], argv.as_ptr());
@@ -195,8 +197,8 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
 /// Polling interval for a process without a pidfd: the maximum delay in detecting its end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until `watch` is readable, for at most `at_most`, or until a signal arrives; without a
-/// descriptor, for [`LOOK`]. Returns whether it is readable.
+/// Waits until `watch` is readable, a signal arrives or `at_most` has passed; without a descriptor,
+/// waits for at most [`LOOK`]. Returns whether `watch` is readable.
 fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     match watch {
         Some(_) => poll(watch, at_most),
@@ -204,8 +206,8 @@ fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     }
 }
 
-/// Waits until `watch` is readable, for at most `at_most`, or until a signal arrives; without a
-/// descriptor, only for the time or a signal. Returns whether it is readable.
+/// Waits until `watch` is readable, a signal arrives or `at_most` has passed; without a descriptor,
+/// only a signal or the timeout ends the wait. Returns whether `watch` is readable.
 fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     let count = libc::nfds_t::from(watch.is_some());
     let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
@@ -218,12 +220,13 @@ fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, std::ptr::null()) == 1 }
 }
 
-/// Sleeps for at most `at_most`, or until a signal arrives.
+/// Sleeps for `at_most` or until a signal arrives, whichever comes first.
 pub fn sleep(at_most: Duration) {
     poll(None, at_most);
 }
 
-/// Sends a signal to all processes of a group; returns whether there are any that may be signalled.
+/// Sends a signal to all processes in a group. Returns whether the group has any process that this
+/// program may signal.
 pub fn signal_group(group: u32, signal: i32) -> bool {
     match libc::pid_t::try_from(group) {
         // 0 and 1 would mean this program's own group and every process, respectively.
@@ -243,7 +246,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// The process with this ID.
+    /// Finds the process with this ID.
     ///
     /// # Errors
     /// There is no process with this ID.
@@ -258,9 +261,9 @@ impl Stranger {
         Ok(stranger)
     }
 
-    /// Waits until the process ends, for at most `at_most`, or until a signal arrives; returns
-    /// whether it has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for
-    /// at most 1 ms.
+    /// Waits until the process ends, a signal arrives or `at_most` has passed. Returns whether the
+    /// process has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for at
+    /// most 1 ms.
     pub fn wait_timeout(&self, at_most: Duration) -> bool {
         watch_for(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
     }
@@ -282,7 +285,7 @@ impl Held {
     /// The command could not be started; the child is gone.
     pub fn release(mut self) -> Result<Child, ExecError> {
         let gate = self.gate.take().expect("a held child has its gate");
-        // SAFETY: one byte, valid for reading.
+        // SAFETY: the buffer is one byte that is valid for reading.
         unsafe { libc::write(gate.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
         drop(gate);
         let mut errno = [0u8; 4];
@@ -308,7 +311,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.child.pid != 0 {
-            // Closing the gate would suffice if no concurrently forked child held it too.
+            // Closing the gate would be enough, except that a concurrently forked child may hold it
+            // too.
             self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
@@ -328,21 +332,21 @@ impl Child {
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
-    /// Whether it is in this program's process group, so that signals from terminal keys reach
-    /// both.
+    /// Whether the child is in this program's process group, in which case signals from terminal
+    /// keys reach both.
     pub fn is_in_own_group(&self) -> bool {
         // SAFETY: numbers only.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
     }
 
-    /// Waits until it ends.
+    /// Waits until the child ends.
     pub fn wait(&mut self) -> Ended {
         self.wait4(0).expect("a child that was not waited for can be waited for")
     }
 
-    /// Waits until the child ends, for at most `at_most`, or until a signal arrives; `None` if it
-    /// is still running. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits for at
-    /// most 1 ms.
+    /// Waits until the child ends, a signal arrives or `at_most` has passed. Returns `None` if the
+    /// child is still running. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, waits
+    /// for at most 1 ms.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
@@ -373,7 +377,7 @@ impl Ended {
     fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        // A long is as wide as a pointer; with 32 bits, it wraps to negative numbers at 2^31.
+        // A C long is as wide as a pointer; a 32-bit long wraps to negative numbers at 2^31.
         let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
@@ -449,7 +453,7 @@ mod tests {
         assert!(ended.at_ns - began_ns < 50_000_000_000);
     }
 
-    /// With two at once, the later child holds the gate of the earlier one too.
+    /// If two children are held at once, the later child also holds the gate of the earlier child.
     #[test]
     fn held_children_may_be_dropped_in_any_order() {
         let (first, second) = (held("true", &[]), held("true", &[]));

@@ -3,11 +3,11 @@
 
 /// Nanoseconds since an arbitrary moment that is the same for all threads; monotonic.
 ///
-/// CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC: no time daemon speeds it up or slows it down
-/// (by up to 500 ppm during a correction), so that the ratio of a counter to it is the same at the
-/// start and at the end of a run. The price: its second is as long as the machine's oscillator
-/// makes it, typically within 100 ppm, and `std::time::Instant`, on the other clock, drifts from it
-/// by as much.
+/// This is CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC, which a time daemon speeds up or slows
+/// down (by up to 500 ppm during a correction). The ratio of a counter to the raw clock is
+/// therefore the same at the start and at the end of a run. The price: the length of its second
+/// depends on the machine's oscillator and is typically accurate to within 100 ppm, and
+/// `std::time::Instant`, which uses the other clock, drifts from it by as much.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
@@ -38,7 +38,7 @@ mod tests {
     fn the_raw_clock_keeps_pace_with_the_other() {
         let (instant, ns) = (Instant::now(), monotonic_ns());
         std::thread::sleep(Duration::from_millis(50));
-        // `inner` is within `outer`: true regardless of preemption of this thread.
+        // `inner` is within `outer`, whether or not this thread is preempted.
         let inner = monotonic_ns() - ns;
         let outer = instant.elapsed().as_nanos() as u64;
         assert!(inner >= 49_900_000, "{inner}");

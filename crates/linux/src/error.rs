@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// A failed request to the kernel: what it was, its object, the reason, and the fix.
+/// A failed request to the kernel: what was requested, on which object, why it failed, and how to
+/// fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A system call returned an error.
@@ -17,7 +18,7 @@ pub enum Error {
         /// The fix.
         advice: &'static str,
     },
-    /// A kernel file that is missing or lacks the expected contents.
+    /// A kernel file is missing or lacks the expected contents.
     File {
         /// The file.
         path: &'static str,

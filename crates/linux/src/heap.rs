@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A heap that ends the program with an error message when memory is refused.
 //!
-//! Rust aborts on a failed allocation, and Linux rarely fails one: it kills the process that
-//! touches more memory than is available. A program may therefore check for room before each large
-//! allocation. If there is no room, or the kernel fails the allocation, an error goes to stderr and
-//! the program ends at once, since nothing that needs memory could run any more.
+//! Rust aborts on a failed allocation, but Linux rarely lets an allocation fail: instead, it kills
+//! the process that touches more memory than is available. A program can therefore have the heap
+//! check for room before each large allocation. If there is no room, or the kernel fails the
+//! allocation, an error goes to stderr and the program ends at once, since nothing that needs
+//! memory could run any more.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
@@ -14,22 +15,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Allocations of at least this size are checked.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Allocations of at least this size count towards a check together with earlier ones: many of them
-/// count as one large allocation.
+/// Allocations of at least this size are added up until the next check, so that many of them count
+/// as one large allocation.
 const COUNTED_BYTES: usize = 16 << 10;
 
 /// Bytes of counted allocations since the last check.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the reason why there is no room for this many bytes, in addition to those the heap
-/// holds, touched or not; `None` if there is room. The function may itself allocate less than a
-/// mebibyte.
+/// Returns the reason why there is no room for `bytes` in addition to the `held` bytes that the
+/// heap holds, touched or not; `None` if there is room. The function itself may allocate less than
+/// a mebibyte.
 pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 
-/// Bytes that counted allocations hold.
+/// Bytes that counted allocations currently hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The decision on large allocations, and the exit status on refusal.
+/// The function that decides on large allocations, and the exit status if one is refused.
 struct Guard {
     room: Room,
     status: i32,
@@ -37,24 +38,24 @@ struct Guard {
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// The system's heap; a refusal ends the program. For `#[global_allocator]`.
+/// The system's heap, except that a refused allocation ends the program. For `#[global_allocator]`.
 pub struct Heap;
 
 /// From this call on, `room` decides on large allocations, and a refusal ends the program with
-/// `status`; before, a refusal aborts it. Only the first call has an effect.
+/// `status`; before this call, a refusal aborts the program. Only the first call has an effect.
 pub fn guard(room: Room, status: u8) {
-    // The first guard stays.
+    // A guard that is already set stays.
     let _ = GUARD.set(Guard { room, status: status.into() });
 }
 
 impl Heap {
-    /// Ends the program if `bytes`, with those since the last check, are large and there is no
-    /// room.
+    /// Ends the program if `bytes`, together with those counted since the last check, amount to a
+    /// large allocation and there is no room for it.
     fn ask(bytes: usize) {
         if bytes < COUNTED_BYTES {
             return;
         }
-        // Relaxed: just a sum; nothing else depends on it.
+        // Relaxed ordering suffices: this is just a sum, and nothing else depends on it.
         let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if counted < LARGE_BYTES {
             return;
@@ -68,7 +69,7 @@ impl Heap {
         }
     }
 
-    /// Counts `bytes` that were freed or are about to be.
+    /// Subtracts `bytes`, which were freed or are about to be, from the bytes held.
     fn back(bytes: usize) {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
@@ -120,26 +121,27 @@ unsafe impl GlobalAlloc for Heap {
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Reports on stderr that `bytes` are refused, and ends the program.
+/// Reports on stderr that an allocation of `bytes` is refused, and ends the program.
 fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
-    // Another thread is reporting it, and will end this one.
+    // If another thread is already reporting a refusal, it will end the program.
     while ENDING.swap(true, Ordering::SeqCst) {
         std::thread::yield_now();
     }
     let mut line = Line { bytes: [0; 512], length: 0 };
-    // A sentence that is too long is cut off.
+    // A message that is too long is cut off.
     let _ = writeln!(
         line,
         "linerate: out of memory: cannot allocate {bytes} bytes: {why}; free memory, raise the \
          limit, or use fewer workers or smaller sizes"
     );
-    // SAFETY: the bytes up to the length are in the array. What was not written is lost.
+    // SAFETY: the bytes up to the length are in the array. If some bytes cannot be written, they
+    // are lost.
     unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length) };
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(guard.status) }
 }
 
-/// A line on the stack, since the heap is unavailable.
+/// A line of text kept on the stack, since the heap is unavailable.
 struct Line {
     bytes: [u8; 512],
     length: usize,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recovery from illegal instructions in one stretch of code.
 //!
-//! User access to registers, once enabled by a module, can be disabled at any time; reads are then
-//! illegal instructions and raise SIGILL, which kills a process. Here, one stretch of code defines
-//! where to resume instead. Every other SIGILL behaves as before. A program that later installs its
-//! own handler, without chaining to ours, is killed as if ours did not exist.
+//! User access to registers, once a kernel module has enabled it, can be disabled at any time;
+//! reads are then illegal instructions and raise SIGILL, which kills a process. With this module,
+//! one stretch of code can define where to resume instead. Every other SIGILL behaves as before. A
+//! program that later installs its own handler, without chaining to ours, is killed as if ours did
+//! not exist.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,7 +18,7 @@ pub struct Stretch {
     pub begin: usize,
     /// End, exclusive.
     pub end: usize,
-    /// Resume address after an illegal instruction.
+    /// Address at which to resume after an illegal instruction.
     pub resume: usize,
 }
 
@@ -35,12 +36,12 @@ static SETTING: Mutex<()> = Mutex::new(());
 /// again has no effect.
 ///
 /// # Errors
-/// sigaction(2) fails, another stretch is already registered, or the registers of this architecture
-/// are unknown here.
+/// sigaction(2) fails, another stretch is already registered, or this module does not know the
+/// registers of this architecture.
 ///
 /// # Safety
-/// From every instruction in the stretch, the code at `resume` finds the stack and registers as it
-/// needs them.
+/// Whichever instruction in the stretch is illegal, the code at `resume` must find the stack and
+/// registers as it needs them.
 pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
         return Err(io::Error::new(
@@ -97,7 +98,8 @@ fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // `OnceLock::get` is an atomic load: safe in a handler. It was set before the handler was.
+    // `OnceLock::get` is an atomic load, which is safe in a handler. `RECOVERY` was set before the
+    // handler was installed.
     let Some(Recovery { stretch, before }) = RECOVERY.get() else { return };
     // SAFETY: the kernel gives a handler with SA_SIGINFO a valid context, which is ours until we
     // return.
@@ -114,19 +116,20 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
             let _ = exchange(Some(&standard));
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: it was set with SA_SIGINFO, which means that it is of this type.
+            // SAFETY: the handler was installed with SA_SIGINFO, which means that it has this type.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(number, about, context);
         }
         handler => {
-            // SAFETY: it was set without SA_SIGINFO, which means that it is of this type.
+            // SAFETY: the handler was installed without SA_SIGINFO, which means that it has this
+            // type.
             let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
             handler(number);
         }
     }
 }
 
-/// Whether [`program_counter`] is known on this architecture.
+/// Whether [`program_counter`] supports this architecture.
 const KNOWS_REGISTERS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
 
@@ -140,8 +143,8 @@ fn program_counter(context: &mut libc::ucontext_t) -> Option<&mut usize> {
     let place = &raw mut context.uc_mcontext.arm_pc;
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
     let place = std::ptr::from_mut(context);
-    // SAFETY: where it is used, a register of the context, as large as `usize`, and borrowed as
-    // long as the context is.
+    // SAFETY: where the pointer is used, it points to a register in the context that is as large as
+    // `usize` and is borrowed for as long as the context is.
     KNOWS_REGISTERS.then(|| unsafe { &mut *place.cast::<usize>() })
 }
 
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!((linerate_test_illegal(), SEEN.load(Ordering::SeqCst)), (2, 0));
         assert_eq!((linerate_test_other(), SEEN.load(Ordering::SeqCst)), (3, 1));
         let other = Stretch { begin: stretch.begin + 1, ..stretch };
-        // SAFETY: as above; it is refused.
+        // SAFETY: as above; the request is refused.
         assert!(unsafe { recover(other) }.is_err());
     }
 
@@ -213,7 +216,7 @@ mod tests {
             // SAFETY: `set` can be written.
             unsafe { libc::sigfillset(set.as_mut_ptr()) };
             let (all, none) = (set.as_ptr(), std::ptr::null_mut());
-            // SAFETY: `set` is filled; changes this thread alone.
+            // SAFETY: `set` is filled; the call changes only this thread's mask.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all, none) };
             assert!(is_held_back());
         })

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens a file for reading without waiting for a writer if it is a pipe. Reads do not wait either:
+/// Opens a file for reading; if it is a pipe, does not wait for a writer. Reads do not wait either:
 /// they return [`io::ErrorKind::WouldBlock`] if there is no data yet, and 0 bytes if a pipe has no
 /// writer.
 ///
@@ -18,8 +18,8 @@ pub fn open_to_read_without_waiting(file: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file)
 }
 
-/// Opens a pipe for writing without waiting for a reader: without one it fails with ENXIO. Writes
-/// to the returned file wait for room.
+/// Opens a pipe for writing without waiting for a reader: if there is no reader, fails with ENXIO.
+/// Writes to the returned file wait until there is room.
 ///
 /// # Errors
 /// Those of open(2) and fcntl(2).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls linerate makes, each behind a safe function.
 //!
-//! Calls that concern the calling thread alone say so. Every function may be called from any number
-//! of threads at once. Not included: anything that changes a system setting (interfaces are created
-//! only in the process's own namespaces), and functions of the standard library, except
-//! [`yield_now`].
+//! Functions that concern only the calling thread are documented as such. Every function may be
+//! called from any number of threads at once. Not included: anything that changes a system setting
+//! (interfaces are created only in the process's own namespaces), and functions of the standard
+//! library, except [`yield_now`].
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("linerate-linux uses Linux system calls; build it for a *-linux-* target");

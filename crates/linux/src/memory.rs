@@ -16,7 +16,7 @@ pub struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: nothing but this value knows the memory, and it belongs to no thread.
+// SAFETY: only this value refers to the memory, which belongs to no thread.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives no access to the memory, only its address.
 unsafe impl Sync for Mapping {}
@@ -26,7 +26,7 @@ impl Mapping {
     /// memory may be gone by the time it is touched, so do not map more than is free.
     ///
     /// # Errors
-    /// `bytes` is 0, or exceeds the address space of the process or its limit.
+    /// `bytes` is 0, or exceeds the process's address space or the limit on it.
     pub fn new(bytes: usize) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -41,12 +41,13 @@ impl Mapping {
         }
     }
 
-    /// Address of its first byte, at the start of a page. The memory is valid while `self` is.
+    /// Address of the mapping's first byte, which is the start of a page. The memory is valid for
+    /// as long as `self` is.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Its size in bytes.
+    /// Size of the mapping in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -60,20 +61,20 @@ impl Drop for Mapping {
     }
 }
 
-/// Creates a file in memory, in no folder, that holds `content` and is read from its beginning.
-/// Each call creates a separate file, whatever its content; the file is gone when nothing has it
-/// open or mapped any more.
+/// Creates a file in memory, outside any folder, that holds `content` and is read from its
+/// beginning. Each call creates a separate file, even for equal content; the file is gone once
+/// nothing has it open or mapped any longer.
 ///
 /// # Errors
 /// The process has too many files open, or there is no memory for the content.
 pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
     let advice = "close files or raise ulimit -n; free memory";
-    // SAFETY: the name is a NUL-terminated constant, and the flags are those of the call.
+    // SAFETY: the name is a NUL-terminated constant, and the flags are valid for the call.
     let descriptor = unsafe { libc::memfd_create(c"linerate".as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
         return Err(Error::last("memfd_create", "linerate".into(), advice));
     }
-    // SAFETY: a new descriptor, which nothing else knows.
+    // SAFETY: the descriptor is new, and nothing else knows it.
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     match file.write_all(content).and_then(|()| file.rewind()) {
         Ok(()) => Ok(file),
@@ -82,7 +83,8 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
 }
 
 /// Requests huge pages for `bytes` bytes from `start`, a multiple of the page size. A refusal
-/// changes nothing but speed, and so may a grant: pages get their size at the first touch.
+/// affects only speed. Even a granted request may have no effect, because pages get their size at
+/// the first touch.
 ///
 /// # Errors
 /// `start` is not a multiple of the page size, or the kernel has no huge pages.
@@ -102,8 +104,8 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
 /// transparent huge pages. As with [`advise_huge_pages`], call it before the first touch.
 ///
 /// # Errors
-/// `start` is not a multiple of the page size, or the kernel has no huge pages, so that all are
-/// small.
+/// `start` is not a multiple of the page size, or the kernel has no huge pages, in which case all
+/// pages are small.
 pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_NOHUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
     match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) } {
@@ -124,17 +126,17 @@ pub fn page_bytes() -> usize {
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
-/// Memory limit of this process.
+/// Memory limits of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Limit on its address space in bytes (`ulimit -v`); `None` without a limit.
+    /// Limit on the address space in bytes (`ulimit -v`); `None` if there is no limit.
     pub address_space: Option<u64>,
-    /// Limit on its private memory in bytes (`ulimit -d`); `None` without a limit.
+    /// Limit on private memory in bytes (`ulimit -d`); `None` if there is no limit.
     pub data: Option<u64>,
 }
 
-/// The limits of this process (getrlimit(2)). A limit that cannot be read counts as none: the
-/// kernel still enforces it when memory is mapped.
+/// The limits of this process (getrlimit(2)). A limit that cannot be read is returned as `None`;
+/// the kernel still enforces it when memory is mapped.
 pub fn memory_limits() -> MemoryLimits {
     MemoryLimits { address_space: limit(libc::RLIMIT_AS), data: limit(libc::RLIMIT_DATA) }
 }
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!(read, ["one", "one", ""]);
     }
 
-    /// The kernel's list of mappings, as address ranges.
+    /// Whether an address range in the kernel's list of mappings contains `address`.
     fn is_mapped(address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().any(|line| {
@@ -192,8 +194,8 @@ mod tests {
         })
     }
 
-    /// Other threads map memory in the meantime, possibly where this mapping was, so one of several
-    /// must stay unmapped.
+    /// Other threads map memory in the meantime, possibly where this mapping was, so it is enough
+    /// if one of several mappings stays unmapped.
     #[test]
     fn a_mapping_is_there_until_it_is_dropped() {
         let is_gone = |_| {

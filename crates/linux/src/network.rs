@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sockets, interfaces and queueing disciplines of a network namespace, over netlink and ethtool.
 //!
-//! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's:
-//! they refer to it wherever they are used. Once they are open, no query needs privileges. Kernel
-//! replies are decoded by pure functions that accept any bytes: truncated parts, or parts with a
-//! wrong length, are left out.
+//! A [`Network`] is a set of sockets that belong to one network namespace, this program's or
+//! another's: wherever the sockets are used, they refer to that namespace. Once the sockets are
+//! open, no query needs privileges. Kernel replies are decoded by pure functions that accept any
+//! bytes: truncated parts, or parts with a wrong length, are left out.
 
 mod buffer;
 mod ethtool;
@@ -65,8 +65,8 @@ impl Network {
     }
 
     /// Opens the sockets in the namespace of another process: a child enters it, opens the sockets,
-    /// hands them over and exits. Requires permission to enter: root, or a user namespace of the
-    /// same user.
+    /// hands them over and exits. Requires permission to enter the namespace: either root, or a
+    /// user namespace of the same user.
     ///
     /// # Errors
     /// The process is gone, or its namespaces may not be entered.

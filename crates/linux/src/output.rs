@@ -4,7 +4,8 @@
 //! Before `main`, the standard library opens /dev/null in place of a closed stdin, stdout or
 //! stderr, so that a file opened later is not written to by mistake; it also treats writes to an
 //! unwritable stdout (EBADF) as successful. Both hide the loss of the result. The program therefore
-//! does its own check before the library runs, and writes to the descriptor as to any file.
+//! does its own check before the library runs, and writes to the descriptor as it would to any
+//! file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// Sound: the C library calls the functions in this section before `main`, in the only thread, with
-// arguments that a C function may ignore; `look` needs nothing that is set up later.
+// This is sound: the C library calls the functions in this section before `main`, on the only
+// thread, with arguments that a C function may ignore; `look` needs nothing that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -22,7 +23,7 @@ static LOOK: extern "C" fn() = look;
 extern "C" fn look() {
     // SAFETY: the call reads a descriptor's flags, or fails if it is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    // Relaxed: no other thread runs yet.
+    // Relaxed ordering suffices: no other thread is running yet.
     WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 

@@ -2,8 +2,8 @@
 //! Kernel counters: perf_event_open(2), and operations on its descriptors.
 //!
 //! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
-//! so that all are read in the same way. Not here: sampling (`sample`) and the meaning of events
-//! (`counters`).
+//! so that all are read in the same way. Not covered here: sampling (`sample`) and the meaning of
+//! events (`counters`).
 
 use std::fmt;
 use std::io;
@@ -65,7 +65,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Counts both modes; not inherited, disabled.
+    /// Counts in user and kernel mode; the event is not inherited and starts disabled.
     pub const fn new(selector: Selector) -> Self {
         Self {
             selector,
@@ -153,7 +153,7 @@ pub(crate) struct Attributes {
     pub(crate) sample_type: u64,
     read_format: u64,
     pub(crate) flags: u64,
-    /// In bytes if the `watermark` bit is set in `flags`.
+    /// Wake-up threshold, which is in bytes if the `watermark` bit is set in `flags`.
     pub(crate) wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
@@ -298,8 +298,8 @@ impl Event {
     /// system call. Includes counts from children that inherited the events.
     ///
     /// # Errors
-    /// More than [`GROUP_MAX`] members, or the error from read(2); a pinned event that has lost its
-    /// counter reads as end of file.
+    /// The group has more than [`GROUP_MAX`] members, or read(2) returns an error; a pinned event
+    /// that has lost its counter reads as end of file.
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
         // SAFETY: `words` is writable during the call for the length passed.
@@ -342,8 +342,8 @@ impl Event {
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Maps the page that the kernel maintains for this event, so that it can be read without a
-    /// system call.
+    /// Maps the page that the kernel maintains for this event, so that the event can be read
+    /// without a system call.
     ///
     /// # Errors
     /// The error of mmap(2).
@@ -369,8 +369,8 @@ impl Event {
     }
 }
 
-/// The fields of `perf_event_mmap_page` that a reader needs, as read; consistent only if
-/// [`Page::sequence`] was the same before and after.
+/// The fields of `perf_event_mmap_page` that a reader needs. They are consistent only if
+/// [`Page::sequence`] was the same before and after they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
     /// Counter index plus one; 0 while the event is not on a counter.
@@ -423,10 +423,10 @@ impl Page {
         unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
     }
 
-    /// Returns the kernel's count of its changes to the page: if it is odd or has changed, read
-    /// again. For the counted thread, reads between two calls stay between them: the kernel changes
-    /// the page on the processor that runs this thread, so program order suffices, and no fences
-    /// are used, which would cost more than everything else.
+    /// Returns the kernel's count of its changes to the page: if the count is odd or has changed,
+    /// read the page again. On the counted thread, reads between two calls of this function stay
+    /// between them: the kernel changes the page on the processor that runs this thread, so program
+    /// order suffices. Fences, which would cost more than everything else, are not used.
     #[inline]
     pub fn sequence(&self) -> u32 {
         compiler_fence(Ordering::SeqCst);
@@ -435,7 +435,7 @@ impl Page {
         sequence
     }
 
-    /// Reads the fields; to be called between two calls of [`Page::sequence`].
+    /// Reads the fields. Call this between two calls of [`Page::sequence`].
     #[inline]
     pub fn fields(&self) -> PageFields {
         let bits: u64 = self.field(40);

@@ -7,9 +7,9 @@ use std::fs;
 
 const ADVICE: &str = "run as root, or allow user namespaces on this system";
 
-/// Moves the calling process into a new user namespace, as root there, and into a network namespace
-/// owned by it. Needs no privilege if the system allows user namespaces; the process must be
-/// single-threaded.
+/// Moves the calling process into a new user namespace, in which it is root, and into a new network
+/// namespace that the user namespace owns. Needs no privilege if the system allows user namespaces;
+/// the process must be single-threaded.
 ///
 /// # Errors
 /// The system refuses user namespaces, or there are too many of them.
@@ -17,7 +17,7 @@ pub fn enter_private_network() -> Result<(), Error> {
     // SAFETY: numbers only.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET, "user and network namespace")?;
-    // Without root, a process may map only its own IDs, and its group only after giving up
+    // Without root, a process may map only its own IDs, and its group ID only after giving up
     // setgroups(2).
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("0 {user} 1"))?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Perf event samples: the ring that the kernel writes them to, and what they contain.
 //!
-//! Every sample has the same fields: instruction address, process, thread, time, CPU and, if
-//! requested, the call chain, the raw record of a tracepoint or the user-mode registers.
+//! Every sample holds the instruction address, process, thread, time and CPU and, if requested, the
+//! call chain, the raw record of a tracepoint or the user-mode registers.
 
 mod processes;
 
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Options for sampling an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Events from one sample to the next; nanoseconds for clock events.
+    /// Number of events from one sample to the next, or of nanoseconds for clock events.
     pub period: u64,
     /// Optional fields that samples carry.
     pub fields: Fields,
@@ -44,8 +44,8 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Fields of the samples of [`open_chains`]: if the stack is copied, with the registers needed
-    /// to unwind it.
+    /// Fields of the samples that [`open_chains`] requests; if the stack is copied, they include
+    /// the registers needed to unwind it.
     pub const fn chains(stack_bytes: u32) -> Self {
         Self { is_raw: false, has_registers: stack_bytes > 0, has_chain: true, stack_bytes }
     }
@@ -54,7 +54,7 @@ impl Fields {
 /// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// One sample per this number of events; nanoseconds for clock events.
+    /// One sample per this number of events, or of nanoseconds for clock events.
     Events(u64),
     /// Samples per second of running time; the kernel adapts the period.
     PerSecond(u64),
@@ -63,10 +63,10 @@ pub enum Every {
 /// User-mode registers in a sample: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
 pub type Registers = [u64; 16];
 
-/// `PERF_REG_X86_*`: the first eight, the instruction pointer, and 16 to 23; flags and segments are
-/// in between.
+/// Mask of `PERF_REG_X86_*` numbers: the first eight, the instruction pointer, and 16 to 23; the
+/// flags and segment registers are in between.
 const USER_REGISTER_NUMBERS: u64 = 0x00ff_01ff;
-/// Index of the instruction pointer among them.
+/// Index of the instruction pointer among the sampled registers.
 const IP_PLACE: usize = 8;
 /// `PERF_SAMPLE_REGS_ABI_NONE`.
 const ABI_NONE: u64 = 0;
@@ -124,11 +124,11 @@ fn choose_fields(attributes: &mut perf::Attributes, fields: Fields) {
     }
 }
 
-/// Opens an event of a thread while it runs on `cpu`, whose samples have call chains and copies of
-/// the stack ([`Fields::chains`]).
-/// With `request.inherit`, what the thread creates is sampled, too. The ring also gets what the
-/// processes map, name and start ([`Record::Process`]); that of another event of the same CPU may
-/// take both ([`Event::write_to`]).
+/// Opens an event that samples a thread while it runs on `cpu`; the samples have call chains and
+/// copies of the stack ([`Fields::chains`]). With `request.inherit`, the threads and processes that
+/// it creates are sampled too. The event's ring also receives what the processes map, name and
+/// start ([`Record::Process`]). The ring of another event on the same CPU can receive both instead
+/// ([`Event::write_to`]).
 ///
 /// # Errors
 /// As [`perf::open`].
@@ -227,7 +227,7 @@ pub struct Sample<'a> {
     pub registers: Option<Registers>,
     /// User-mode instruction pointer, if there are registers.
     pub user_ip: u64,
-    /// The user stack from its stack pointer on, as far as it was copied; empty if not requested,
+    /// The user stack from the stack pointer on, as far as it was copied; empty if not requested,
     /// or if the thread has none.
     pub stack: &'a [u8],
     /// The call chain as the kernel writes it; empty if not requested.
@@ -287,8 +287,8 @@ fn record(kind: u32, misc: u16, body: &[u8], fields: Fields) -> Option<Record<'_
     }
 }
 
-/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, call chain,
-/// raw record, registers, stack.
+/// Parses the fields of a sample in the order of perf_event_open(2): address, process, thread,
+/// time, CPU, call chain, raw record, registers, stack.
 fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
     let (mut raw, mut chain): (&[u8], &[u8]) = (&[], &[]);
     let mut end = 32;
@@ -326,8 +326,8 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
     })
 }
 
-/// The registers at `at` with the instruction pointer, and their size in bytes; the inner `None`
-/// for a kernel thread or a 32-bit one.
+/// Parses the registers at `at`, including the instruction pointer, and returns them with their
+/// size in bytes; the inner value is `None` for a kernel thread or a 32-bit thread.
 fn registers(body: &[u8], at: usize) -> Option<(Option<(Registers, u64)>, usize)> {
     const NUMBER: usize = USER_REGISTER_NUMBERS.count_ones() as usize;
     let kind = word(body, at)?;
@@ -343,7 +343,8 @@ fn registers(body: &[u8], at: usize) -> Option<(Option<(Registers, u64)>, usize)
     Some(((kind == ABI_64).then_some((registers, ip)), 8 * (1 + NUMBER)))
 }
 
-/// The stack at `at`: its size, the bytes, and the number of bytes that the kernel copied.
+/// Parses the stack at `at`, which consists of its size, the bytes, and the number of bytes that
+/// the kernel copied.
 fn stack(body: &[u8], at: usize) -> Option<&[u8]> {
     let room = usize::try_from(word(body, at)?).ok()?;
     if room == 0 {
@@ -376,7 +377,7 @@ pub struct Ring {
     data_offset: usize,
     data_bytes: usize,
     fields: Fields,
-    /// The records read last, in contiguous memory.
+    /// The most recently read records, in contiguous memory.
     copy: Vec<u8>,
 }
 

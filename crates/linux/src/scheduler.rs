@@ -8,8 +8,8 @@ use std::mem::MaybeUninit;
 /// system call.
 ///
 /// # Panics
-/// If a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD exists since
-/// Linux 2.6.26, and the result is writable.
+/// If a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD has existed
+/// since Linux 2.6.26, and the result is writable.
 pub fn involuntary_switches() -> u64 {
     usage().ru_nivcsw as u64
 }
@@ -40,7 +40,7 @@ const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 /// processor since it began. Opens a file in /proc, which takes a few microseconds.
 ///
 /// # Errors
-/// The kernel does not account run delay: the feature is not built in, or is switched off.
+/// The kernel does not track run delay: the feature is not built in, or is switched off.
 pub fn run_delay_ns() -> Result<u64, Error> {
     let read = std::fs::read_to_string(SCHEDSTAT).map_err(|error| error.to_string());
     read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned)).map_err(|reason| {
@@ -49,9 +49,10 @@ pub fn run_delay_ns() -> Result<u64, Error> {
     })
 }
 
-/// Returns the second of the three numbers: time on a CPU, run delay, and number of times scheduled
-/// onto a CPU. Without accounting the kernel prints zeros; a running reader has been scheduled at
-/// least once, so a third number of 0 means that there is no accounting.
+/// Returns the run delay, the second of three numbers: time on a CPU, run delay, and number of
+/// times scheduled onto a CPU. Without accounting, the kernel prints zeros. The thread that reads
+/// the numbers has been scheduled at least once, so a third number of 0 means that there is no
+/// accounting.
 fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
@@ -61,11 +62,11 @@ fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     }
 }
 
-/// From now on, lets the calling thread, and no other, run only when no normal thread wants its CPU
-/// (SCHED_IDLE). Needs no privilege.
+/// From now on, makes the calling thread, and no other thread, run only when no normal thread wants
+/// its CPU (SCHED_IDLE). Needs no privilege.
 ///
 /// # Errors
-/// The kernel refuses (a seccomp filter).
+/// The kernel refuses because of a seccomp filter.
 pub fn run_only_when_idle() -> Result<(), Error> {
     // SAFETY: all fields are numbers, for which zero is valid.
     let parameters: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -113,7 +114,7 @@ mod tests {
         let seen = threads.map(|t| t.join().unwrap());
         assert!(seen.iter().map(|s| s.0).sum::<u64>() > 0, "{seen:?}");
         for (_, delay) in seen {
-            // An error is valid too, where the kernel does not account run delay.
+            // An error is also valid: the kernel may not track run delay.
             assert!(delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000), "{delay:?}");
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries a program over its UNIX socket, message-based (SOCK_SEQPACKET) or a byte stream, with a
-//! deadline.
+//! Queries a program, with a deadline, over its UNIX socket, which is either message-based
+//! (SOCK_SEQPACKET) or a byte stream.
 
 use crate::Error;
 use std::mem::MaybeUninit;
@@ -19,7 +19,8 @@ pub struct Seqpacket {
 
 const ADVICE: &str = "check whether the program is stopped or hung";
 
-/// Connects to a UNIX stream socket. Connecting and each read or write take at most `deadline`.
+/// Connects to a UNIX stream socket. Connecting, and each later read or write, takes at most
+/// `deadline`.
 ///
 /// # Errors
 /// There is no such socket, access to it is denied, or the program does not accept the connection.
@@ -27,7 +28,7 @@ pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Err
     connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
 }
 
-/// Connects to a UNIX socket of this type.
+/// Connects to a UNIX socket of the given type.
 fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
     let name = path.display().to_string();
     let failed = |call| Error::last(call, name.clone(), ADVICE);
@@ -172,7 +173,7 @@ mod tests {
         let client = Seqpacket::connect(&folder, deadline).unwrap();
         std::fs::remove_file(&folder).unwrap();
         assert!(client.receive(100).is_err(), "no message was sent");
-        // SAFETY: takes a number and null pointers for the address.
+        // SAFETY: the call takes a number and null pointers for the address.
         let number =
             unsafe { libc::accept(server.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
         // SAFETY: the kernel has just opened it, and nothing else owns it.

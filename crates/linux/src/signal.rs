@@ -2,7 +2,7 @@
 //! Termination signals, kept for the main loop instead of ending the program.
 //!
 //! [`catch`] is for programs that run another program: a termination request concerns that program
-//! too, and its exit time must be known even if this program was busy at that moment. [`stop_flag`]
+//! too, and its exit time must be known even if this program is busy when it exits. [`stop_flag`]
 //! is for programs that measure in a loop and finish with the results so far. A program uses one of
 //! the two. Other uses of signals are not supported.
 
@@ -20,7 +20,7 @@ pub const HANG_UP: i32 = libc::SIGHUP;
 /// Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
 
-/// All of the above.
+/// All of the signals above.
 const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 
 /// A signal that was caught.
@@ -28,7 +28,7 @@ const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
 pub struct Caught {
     /// Signal number.
     pub number: i32,
-    /// Whether the kernel sent it, as for terminal keys and hangups.
+    /// Whether the kernel sent the signal, as it does for terminal keys and hangups.
     pub is_from_kernel: bool,
 }
 
@@ -93,7 +93,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
 /// From now on, Ctrl-C and SIGTERM set the returned flag and do not interrupt any call. The second
-/// of them ends the program at once, with status 130.
+/// such signal ends the program at once, with status 130.
 ///
 /// # Errors
 /// The error of sigaction(2), which does not fail unless the kernel forbids it.
@@ -117,7 +117,8 @@ extern "C" fn pass(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if STOP.swap(true, Ordering::SeqCst) {
-        // SAFETY: takes a number and does not return; async-signal-safe, unlike exit(3).
+        // SAFETY: _exit(2) takes a number and does not return; unlike exit(3), it is
+        // async-signal-safe.
         unsafe { libc::_exit(INTERRUPTED) };
     }
 }
@@ -155,8 +156,8 @@ extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_voi
     PENDING.put(Caught { number, is_from_kernel });
 }
 
-/// The child that exited last, and the time in two halves: not every processor has atomic 64-bit
-/// stores.
+/// The child that exited last, and the time of its exit in two halves: not every processor has
+/// atomic 64-bit stores.
 static LAST_CHILD: [AtomicU32; 3] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
 
 extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -181,8 +182,8 @@ pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     (was_it && is_it()).then_some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// The kernel discards the exit status of children if SIGCHLD is ignored. An error here needs no
-/// handling: waiting will fail and report it.
+/// Stops ignoring SIGCHLD: while it is ignored, the kernel discards the exit status of children. An
+/// error here needs no handling: waiting will fail and report it.
 pub(crate) fn stop_ignoring_children() {
     if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
         // SAFETY: numbers only.
@@ -222,7 +223,7 @@ pub(crate) fn block_all() -> libc::sigset_t {
     before
 }
 
-/// Blocks exactly these signals in this thread. Async-signal-safe.
+/// Blocks the signals in `set`, and no others, in this thread. Async-signal-safe.
 pub(crate) fn set_mask(set: &libc::sigset_t) {
     // SAFETY: `set` is valid during the call.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };

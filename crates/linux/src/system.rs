@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 /// Returns the release of the running kernel, as in `uname -r`.
 ///
 /// # Errors
-/// The kernel refuses (a seccomp filter).
+/// The kernel refuses because of a seccomp filter.
 pub fn kernel_release() -> Result<String, Error> {
     let mut name = MaybeUninit::<libc::utsname>::uninit();
     // SAFETY: `name` is writable during the call.
@@ -22,8 +22,9 @@ pub fn kernel_release() -> Result<String, Error> {
     Ok(release.to_string_lossy().into_owned())
 }
 
-/// Returns the load average of the whole system over 1, 5 and 15 minutes: threads that run, wait
-/// for a CPU or wait for a disk. In a container, it is the load of the host.
+/// Returns the load average of the whole system over 1, 5 and 15 minutes: the number of threads
+/// that are running, waiting for a CPU or waiting for a disk. In a container, this is the load of
+/// the host.
 ///
 /// # Errors
 /// /proc is not mounted.
@@ -82,14 +83,14 @@ mod tests {
     #[test]
     fn the_load_is_what_proc_says() {
         let read = || std::fs::read_to_string("/proc/loadavg").unwrap();
-        // The kernel updates the averages every 5 s: retry if that happened in between.
+        // The kernel updates the averages every 5 s: retry if it did so between the reads.
         let (before, load, after) = (0..3)
             .map(|_| (read(), load_average().unwrap(), read()))
             .find(|(before, _, after)| before.split(' ').take(3).eq(after.split(' ').take(3)))
             .unwrap();
         let expected: Vec<f64> =
             before.split(' ').take(3).map(|number| number.parse().unwrap()).collect();
-        // Values in the file are rounded to hundredths, those from the call may not be.
+        // Values in the file are rounded to hundredths; those from the call may not be.
         assert!(load.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 0.011), "{load:?} {after}");
     }
 }

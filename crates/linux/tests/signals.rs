@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signal handling in this process. Single-threaded, without the test harness: signals and children
-//! belong to the whole process, so nothing else may send signals or end children meanwhile.
+//! Tests signal handling in this process. The program is single-threaded and does not use the test
+//! harness: signals and children belong to the whole process, so nothing else may send signals or
+//! end children in the meantime.
 
 use linerate_linux::child::{Stranger, fork_held};
 use linerate_linux::monotonic_ns;

@@ -13,8 +13,8 @@ use crate::Error;
 use crate::ticks::ticks_in_order;
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
-/// Additions in one loop iteration. The loop overhead is up to two cycles on an in-order core, 0.4
-/// % of the additions, and nothing on an out-of-order core. 2 KiB of code, which fits any
+/// Additions in one loop iteration. The loop overhead is up to two cycles (0.4 % of the additions)
+/// on an in-order core and zero on an out-of-order core. The code takes 2 KiB, which fits in any
 /// instruction cache.
 const ADDS_PER_ITERATION: u32 = 512;
 
@@ -24,23 +24,24 @@ const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Parallel chains for measuring the core's width: as many as the additions per cycle of the widest
-/// current cores (six to eight), but few enough to fit the registers.
+/// Number of parallel chains for measuring the core's width: as many as the widest current cores
+/// perform additions per cycle (six to eight), but few enough to fit in the registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
 
-/// Iterations per window of a pair: 9 us at 3.7 GHz.
+/// Iterations in each window of a pair: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
 /// Measures core cycles per tick on the calling thread's CPU: the value from the fastest of 20
 /// windows. Pin the thread first. Keeps the CPU busy for 1 to 3 ms.
 ///
 /// Disturbances only ever slow a window down. The interval therefore extends from the median window
-/// to the fastest one minus whatever reading the counter may have added. It contains the clock (its
-/// maximum, if it varies) if at least one window was undisturbed: in over 95 % of measurements, the
-/// stated confidence, if each window has at least a one-in-seven chance (1 - (6/7)^20 = 0.954).
+/// to the fastest window minus the time that reading the counter may have added. The interval
+/// contains the clock (or its maximum, if it varies) if at least one window was undisturbed. This
+/// is so in over 95 % of measurements, the stated confidence, if each window has at least a
+/// one-in-seven chance of being undisturbed (1 - (6/7)^20 = 0.954).
 ///
 /// # Errors
 /// No chain is implemented for this processor, or the counter is too coarse.
@@ -54,12 +55,13 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations in a [`glimpse`] window: 18 us at 3.7 GHz, 1,700 times a 10 ns step.
+/// Iterations in a [`glimpse`] window: 18 us at 3.7 GHz, which is 1,700 times a counter step of 10
+/// ns.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Measures core cycles per tick on the calling thread's CPU over the next 20 to 70 us. Call it
-/// several times around windows of similar length and use the maximum. Too low if disturbed;
-/// otherwise off by up to one counter step. Pin the thread first.
+/// several times around windows of similar length and use the maximum. The result is too low if the
+/// measurement was disturbed; otherwise, it is off by up to one counter step. Pin the thread first.
 ///
 /// # Errors
 /// No chain is implemented for this processor, or the counter does not advance.
@@ -73,8 +75,9 @@ pub fn glimpse() -> Result<f64, Error> {
     })
 }
 
-/// Measures the current number of independent additions per cycle on the calling thread's core: the
-/// number of its adders, fewer while an SMT sibling uses them. Pin the thread first. Takes 1 ms.
+/// Measures how many independent additions per cycle the calling thread's core currently performs:
+/// as many as it has adders, or fewer while an SMT sibling uses them. Pin the thread first. Takes 1
+/// ms.
 ///
 /// The result is the median, over nine pairs of windows, of the ratio of the time for one chain to
 /// the time for the same number of additions in eight parallel chains. The two windows of a pair
@@ -103,7 +106,7 @@ fn empty_window() -> u64 {
     ticks_in_order() - start
 }
 
-/// Returns the shortest of 16 nonzero empty windows, in ticks; infinite if the counter does not
+/// Returns the shortest of 16 nonzero empty windows, in ticks, or infinity if the counter does not
 /// advance.
 fn shortest(empty_window: impl FnMut() -> u64) -> f64 {
     let shown = std::iter::repeat_with(empty_window).take(100_000).filter(|&ticks| ticks > 0);
@@ -114,13 +117,13 @@ fn shortest(empty_window: impl FnMut() -> u64) -> f64 {
 ///
 /// The slack, twice the empty window, covers the time that reading the counter adds to a window,
 /// and the counter step by which each window may be off. If a read takes less than a step, the
-/// empty window shows one step. If it takes more, the empty window shows the read time rounded down
-/// to whole steps: at least half of it, and at least one step.
+/// empty window shows one step. If a read takes more, the empty window shows the read time rounded
+/// down to whole steps: at least half the read time, and at least one step.
 fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Error> {
     let slack = 2.0 * empty;
     let fastest = windows.iter().copied().fold(f64::INFINITY, f64::min);
     match median(windows) {
-        // With a slack of more than a tenth of it, the length of a window says little.
+        // If the slack is more than a tenth of a window's length, that length says little.
         Some(middle) if fastest.is_finite() && fastest > 10.0 * slack => Ok(Estimate {
             value: cycles / fastest,
             low: cycles / (middle + slack),
@@ -171,7 +174,7 @@ macro_rules! next_turn {
     };
 }
 
-/// Adds 1 to 0 `turns * ADDS_PER_ITERATION` times, sequentially; `turns` is not 0.
+/// Starting from 0, adds 1 `turns * ADDS_PER_ITERATION` times in sequence; `turns` must not be 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
@@ -194,8 +197,8 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Performs [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is
-/// not 0.
+/// Performs [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` must
+/// not be 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];
@@ -264,9 +267,9 @@ mod tests {
         }
     }
 
-    /// No core does fewer additions per cycle than a single chain, one, or more than there are
-    /// chains. A neighbour on the same core takes some of its width, so the maximum of several
-    /// measurements counts.
+    /// On any core, the measured additions per cycle are at least one, as in a single chain, and at
+    /// most the number of chains. An SMT sibling takes some of the core's width, so the maximum of
+    /// several measurements counts.
     #[test]
     fn the_width_of_this_core_is_one_that_processors_have() {
         let widths: Vec<f64> = (0..20).map(|_| additions_per_cycle().unwrap()).collect();
@@ -274,9 +277,9 @@ mod tests {
         assert!((1.5..=8.4).contains(&most), "{widths:?}");
     }
 
-    /// The known truth: twice the chain takes twice the time. Short and long windows alternate, so
-    /// that a changing clock affects both; the fastest of each are undisturbed. On a crowded
-    /// machine a round may still fail, so there are several.
+    /// The known result: a chain twice as long takes twice the time. Short and long windows
+    /// alternate, so that a changing clock affects both; the fastest window of each kind is
+    /// undisturbed. On a busy machine, a round may still fail, so there are several rounds.
     #[test]
     fn a_chain_twice_as_long_takes_twice_as_long() {
         let fastest = |turns, best: u64| best.min(time_chain(turns).unwrap());
@@ -298,8 +301,8 @@ mod tests {
         assert!((2e7..1e10).contains(&hertz), "{hertz} Hz");
     }
 
-    /// Disturbances make samples too low, and the clock may change: one of several rounds must
-    /// agree.
+    /// Disturbances make samples too low, and the clock may change, so it is enough if one of
+    /// several rounds agrees.
     #[test]
     fn the_highest_glimpse_agrees_with_the_long_look() {
         let agrees = |_| {
@@ -320,9 +323,9 @@ mod tests {
         ((((start + span) / step).floor() - (start / step).floor()) * step) as u64
     }
 
-    /// Synthetic windows with a known clock: a counter that advances in steps, reads that take
-    /// time, three windows in four disturbed. The interval must contain the clock as often as
-    /// stated.
+    /// Synthetic windows with a known clock: the counter advances in steps, reads take time, and
+    /// three windows in four are disturbed. The interval must contain the clock as often as its
+    /// confidence states.
     #[test]
     fn the_interval_holds_a_known_clock() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

@@ -62,7 +62,7 @@ pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
 mod tests {
     use super::*;
 
-    /// Linux shows what it found with the same instruction.
+    /// Linux prints the flags that it found with the same instruction.
     #[test]
     fn agrees_with_the_flags_the_kernel_prints() {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();

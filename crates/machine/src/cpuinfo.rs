@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! /proc/cpuinfo, whose format differs between architectures.
 
-/// Returns the values in the `key : value` lines, in order. Keys must match exactly.
+/// Returns the values of the `key : value` lines with this key, in file order. The key must match
+/// exactly.
 fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     let pair = |line: &'a str| line.split_once(':').map(|(k, v)| (k.trim(), v.trim()));
     let fits = move |&(k, v): &(&str, &str)| k == key && !v.is_empty();
@@ -13,11 +14,12 @@ pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }
 
-/// Returns the name of the processor, and of the board if the file has it. If a machine has two
-/// kinds of core, both are named.
+/// Returns the name of the processor, with the name of the board if the file has one. If a machine
+/// has two kinds of core, the result names both.
 ///
-/// x86 has `model name`, POWER `cpu`. ARM has numbers, for which names are looked up; `model name`,
-/// which on ARM names the architecture, is used only if there are no numbers.
+/// The name is in `model name` on x86 and in `cpu` on POWER. ARM has numbers instead, for which
+/// names are looked up. On ARM, `model name` is the name of the architecture, and is used only if
+/// there are no numbers.
 pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     let arm = arm_cores(cpuinfo);
     let names: Vec<String> = match arm.is_empty() {
@@ -37,7 +39,7 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     Some(names.join(" + ") + &board)
 }
 
-/// Contents of an ARM core's Main ID Register (MIDR).
+/// Fields of an ARM core's Main ID Register (MIDR) that identify the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmCore {
     /// Implementer code: 0x41 is ARM.
@@ -61,7 +63,7 @@ const fn arm(part: u32) -> ArmCore {
 }
 
 /// Core names by MIDR, from the "MIDR, Main ID Register" section of each core's technical reference
-/// manual. Other cores are shown by number.
+/// manual. Cores that are not listed are shown by number.
 const ARM_CORES: [(ArmCore, &str); 20] = [
     (arm(0xc07), "Cortex-A7"),
     (arm(0xc08), "Cortex-A8"),
@@ -89,7 +91,7 @@ const ARM_CORES: [(ArmCore, &str); 20] = [
 /// (`target/arm/tcg/cpu64.c`).
 pub(crate) const QEMU_MAX: ArmCore = ArmCore { implementer: 0, part: 0x51 };
 
-/// Returns the kinds of ARM core, each once, in file order.
+/// Returns the kinds of ARM core in the order of the file, without duplicates.
 pub(crate) fn arm_cores(cpuinfo: &str) -> Vec<ArmCore> {
     let hex = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let implementers = values(cpuinfo, "CPU implementer").map(hex);

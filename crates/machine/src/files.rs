@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The parent of /proc and /sys: `/`, or a folder in tests. Paths below it are given without the
-/// leading slash.
+/// The parent folder of /proc and /sys: `/`, or another folder in tests. Methods take paths
+/// relative to it, without the leading slash.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -33,8 +33,8 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// Returns the text of a file, trimmed of surrounding white space and NUL bytes; `None` if the
-    /// file cannot be read or has no text.
+    /// Returns the text of a file, without leading and trailing white space and NUL bytes; `None`
+    /// if the file cannot be read or has no text.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).into_owned();
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -46,13 +46,15 @@ impl Root {
         self.text(path)?.parse().ok()
     }
 
-    /// Returns the list of CPUs in a file, ascending; an empty file is an empty list.
+    /// Returns the list of CPUs in a file, in ascending order. For an empty file, the list is
+    /// empty.
     pub fn cpu_list(&self, path: &str) -> Option<Vec<u32>> {
         let text = fs::read_to_string(self.path(path)).ok()?;
         parse_cpu_list(text.trim()).ok()
     }
 
-    /// Returns the names in a folder, sorted; none if it cannot be read.
+    /// Returns the sorted names of the entries in a folder; an empty list if the folder cannot be
+    /// read.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -70,7 +72,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Returns the result of `parse` on the text of a file.
+/// Reads a file and returns the result of `parse` for its text.
 pub(crate) fn read_as<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -87,15 +89,15 @@ pub(crate) fn parse_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("invalid number `{text}`; expected an integer below 2^32"))
 }
 
-/// Limit from which on a CPU number is invalid: 8 times the largest NR_CPUS of any kernel (8192).
-/// Keeps a damaged list from exhausting memory.
+/// CPU numbers must be below this limit, which is 8 times the largest NR_CPUS of any kernel (8192).
+/// The limit keeps a damaged list from exhausting memory.
 const CPU_LIMIT: u32 = 1 << 16;
 
-/// Parses a list of CPUs in the kernel's format, such as `0-3,8,10-11`; returns them ascending and
-/// each once. The empty text is the empty list.
+/// Parses a list of CPUs in the kernel's format, such as `0-3,8,10-11`. Returns the CPUs in
+/// ascending order, without duplicates; for an empty text, the list is empty.
 ///
 /// # Errors
-/// The error, in words.
+/// The error message, in words.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -105,11 +107,11 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// Parses CPUs as listed by a user, in the notation of [`parse_cpu_list`]: at least one, in the
-/// order given, each once.
+/// Parses a list of at least one CPU given by a user, in the notation of [`parse_cpu_list`].
+/// Returns the CPUs in the order given, without duplicates.
 ///
 /// # Errors
-/// The error, with the value.
+/// The error message, which quotes the value.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     let mut seen = BTreeSet::new();
@@ -130,7 +132,7 @@ pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
 /// Parses a CPU number given by a user.
 ///
 /// # Errors
-/// The error, with the value.
+/// The error message, which quotes the value.
 pub fn parse_cpu(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| invalid_cpu(text))
 }
@@ -139,7 +141,7 @@ fn invalid_cpu(text: &str) -> String {
     format!("invalid CPU number '{text}'; expected e.g. 2, or a list such as 0,2-3")
 }
 
-/// Formats a list as the kernel writes it; `cpus` are ascending, each once.
+/// Formats a list of CPUs as the kernel writes it. `cpus` must be ascending, without duplicates.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -155,7 +157,8 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Formats a list in words, such as `CPU 1` or `CPUs 0-2,5`; `cpus` are ascending, each once.
+/// Formats a list of CPUs in words, such as `CPU 1` or `CPUs 0-2,5`. `cpus` must be ascending,
+/// without duplicates.
 pub fn name_cpus(cpus: &[u32]) -> String {
     match cpus {
         [] => "no CPU".to_owned(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Free memory for this process, and its limits.
+//! How much memory this process may allocate, and what limits it.
 //!
-//! Allocated memory will be touched, so it must be available: the system must not start swapping,
-//! nor the kernel start killing processes. Half of the free memory is left to other processes,
-//! which continue to allocate. An eighth of what this process's limits allow is left for its other
-//! mappings.
+//! The process will touch all memory that it allocates, so that memory must be available: the
+//! system must not start swapping, and the kernel must not start killing processes. Half of the
+//! free memory is left to other processes, which continue to allocate. An eighth of what this
+//! process's limits allow is left for its other mappings.
 //!
 //! Not considered: the memory of a single NUMA node, and memory that a hypervisor may reclaim.
 
@@ -32,15 +32,16 @@ impl Limit {
     }
 }
 
-/// Returns the maximum that this process can take: whatever is [`free`], within the process's
-/// limits `own`.
+/// Returns the most memory that this process can take: all that is [`free`], within `own`, the
+/// limits of the process.
 pub fn room(root: &Root, own: MemoryLimits) -> Option<Limit> {
     free(root).into_iter().chain(of_process(root, own)).reduce(Limit::or_less)
 }
 
-/// Returns the maximum that leaves room for the system and this process's control groups and is
-/// within the process's limits `own`; `None` if nothing can be read and nothing limits it. Of
-/// several equally low limits, the one that users know best is returned.
+/// Returns the most memory that this process may allocate, so that room is left for the system and
+/// for its control groups, and within `own`, the limits of the process; `None` if nothing can be
+/// read and nothing limits the process. If several limits are equally low, returns the one that
+/// users know best.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let free = free_on_machine(root);
     let free = free.map(|bytes| Limit::new(bytes / 2, "half of the free memory"));
@@ -48,7 +49,7 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     limits.reduce(Limit::or_less)
 }
 
-/// Returns what the process's own limits still allow.
+/// Returns the memory that each of the process's own limits still allows.
 fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
@@ -60,11 +61,12 @@ fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     address_space.into_iter().chain(data)
 }
 
-/// Reserve for a process's other needs: stacks, page tables, the program.
+/// Bytes reserved for the process's other needs: stacks, page tables, the program.
 const LEFT_BYTES: u64 = 1 << 20;
 
-/// Returns all free memory, of the machine and within the control groups' limits: nothing refuses a
-/// larger mapping, but the kernel kills a process that touches more. `None` if nothing can be read.
+/// Returns all free memory of the machine, within the limits of the control groups. Nothing refuses
+/// a larger mapping, but the kernel kills a process that touches more than this. `None` if nothing
+/// can be read.
 pub fn free(root: &Root) -> Option<Limit> {
     let machine =
         free_on_machine(root).map(|bytes| Limit::new(bytes, "the machine has no more free memory"));
@@ -77,8 +79,8 @@ pub fn free(root: &Root) -> Option<Limit> {
     machine.into_iter().chain(groups).reduce(Limit::or_less)
 }
 
-/// Like [`free`], minus the part of the `held` bytes of this process's heap that it has not touched
-/// yet: the system still counts that part as free.
+/// Like [`free`], but subtracts what this process has not touched yet of the `held` bytes of its
+/// heap: the system still counts that part as free.
 pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
@@ -93,7 +95,7 @@ fn free_on_machine(root: &Root) -> Option<u64> {
     kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"))
 }
 
-/// Returns, in bytes, a size that a file in /proc gives in KiB.
+/// Returns the size that `text`, from a file in /proc, has in KiB under `key`, converted to bytes.
 fn kib(text: &str, key: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
@@ -110,10 +112,10 @@ fn of_groups(root: &Root) -> Vec<Limit> {
     folders.into_iter().filter_map(limit).collect()
 }
 
-/// Returns the memory that the group in `folder` may still allocate; `None` without a limit.
-/// Version 2 has the limit in memory.max, `max` for none; version 1 has it in
-/// memory.limit_in_bytes, nearly 2^63 for none. Inactive page cache counts as used, but the kernel
-/// reclaims it first.
+/// Returns the memory that the group in `folder` may still allocate; `None` if it has no limit. In
+/// version 2, the limit is in memory.max, which contains `max` if there is none; in version 1, it
+/// is in memory.limit_in_bytes, which is nearly 2^63 if there is none. The kernel counts inactive
+/// page cache as used, but reclaims it first.
 fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
     let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
     let (limit, used) = match number("memory.max") {
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(available(&root, none).unwrap().bytes, 0);
     }
 
-    /// This machine's own files: some memory is free, and no more than there is.
+    /// Reads this machine's own files: some memory is free, but no more than the machine has.
     #[test]
     fn this_machine_has_room() {
         let here = Root::new(Path::new("/"));

@@ -3,14 +3,14 @@
 
 use crate::files::Root;
 
-/// Returns the folders of the groups whose `controller` governs this process, relative to the root,
-/// outer groups before inner ones; `None` if the kernel shows no groups. In a container the outer
-/// groups may not be visible, and the mount itself is the group.
+/// Returns the folders of the groups whose `controller` governs this process. Paths are relative to
+/// the root, outer groups come before inner ones. `None` if the kernel shows no groups. In a
+/// container, the outer groups may be invisible; the mount itself is then the group.
 pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
     folders_of(root, "self", controller)
 }
 
-/// Like [`folders`], for the process with this name in /proc.
+/// Like [`folders`], but for the process that has this name in /proc.
 pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<String>> {
     let text = root.text(&format!("proc/{process}/cgroup"))?;
     let lines = text.lines().filter_map(|line| group_of(line, controller));
@@ -24,7 +24,7 @@ pub struct CpuQuota {
     pub cpus: f64,
     /// The file that sets the limit, relative to the root.
     pub file: String,
-    /// The contents of that file for no limit.
+    /// The contents of that file if there is no limit.
     pub none: &'static str,
 }
 
@@ -41,8 +41,8 @@ pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
 }
 
-/// Returns one group's limit: version 2 has both numbers in one file, `max` for none; version 1 has
-/// a file for each, -1 for none.
+/// Returns the limit of one group. In version 2, quota and period are in one file, with `max` for
+/// no limit; in version 1, each has its own file, with -1 for no limit.
 pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");
@@ -59,8 +59,9 @@ pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
 }
 
-/// Returns the path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other
-/// controllers. Version 2 has one line without controllers.
+/// Returns the mount and the path of the group in a line of /proc/self/cgroup, which has the form
+/// `number:controllers:path`; `None` if the line is for other controllers. In version 2, there is
+/// one line, which names no controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;

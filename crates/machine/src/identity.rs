@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU identification by the numbers that vendors' manuals use.
+//! Identifies the CPU by the numbers that vendors' manuals use.
 //!
 //! Left out: human-readable names ([`provenance`](crate::provenance())), and processor features.
 
@@ -19,15 +19,15 @@ pub enum Identity {
         /// The model, e.g. 0x8f.
         model: u32,
     },
-    /// ARM, by the Main ID Register (MIDR) of each kind of core, each once, in the order in which
-    /// the kernel lists them. More than one means big.LITTLE.
+    /// ARM, by the Main ID Register (MIDR) of each kind of core, in the order in which the kernel
+    /// lists them, without duplicates. More than one kind means big.LITTLE.
     Arm {
         /// The kinds of core; at least one.
         cores: Vec<ArmCore>,
     },
     /// Power and PowerPC.
     Power {
-        /// The kernel's name for it: `POWER9`, `7455`, ...
+        /// The kernel's name for the processor: `POWER9`, `7455`, ...
         name: String,
         /// The processor version register (PVR): version in the upper half, revision in the lower.
         pvr: u32,
@@ -51,8 +51,8 @@ pub fn identity() -> Identity {
 }
 
 impl Identity {
-    /// Identifies the processor in a /proc/cpuinfo from any machine; `None` if it is not x86, ARM
-    /// or Power, or is not identified.
+    /// Identifies the processor from the text of /proc/cpuinfo on any machine; `None` if the
+    /// processor is not x86, ARM or Power, or if the text does not identify it.
     pub fn from_cpuinfo(cpuinfo: &str) -> Option<Self> {
         let cores = arm_cores(cpuinfo);
         if !cores.is_empty() {
@@ -67,8 +67,8 @@ impl Identity {
         Some(Self::X86 { vendor, family: number("cpu family")?, model: number("model")? })
     }
 
-    /// `cpu : 7455, altivec supported` and `revision : 3.2 (pvr 8001 0302)`. Other architectures
-    /// have a `cpu` line too, but no `revision` line like this.
+    /// Parses lines such as `cpu : 7455, altivec supported` and `revision : 3.2 (pvr 8001 0302)`.
+    /// Other architectures also have a `cpu` line, but no `revision` line in this form.
     fn power_from(cpuinfo: &str) -> Option<Self> {
         let name = value(cpuinfo, "cpu")?.split([',', ' ']).next()?.to_owned();
         let (_, pvr) = value(cpuinfo, "revision")?.split_once("(pvr ")?;
@@ -90,8 +90,8 @@ fn x86() -> Identity {
     Identity::X86 { vendor, family, model }
 }
 
-/// Extracts family and model from the signature in leaf 1, EAX. The extended family counts if the
-/// family is 15; the extended model counts if the family is 15 or 6.
+/// Extracts the family and the model from the signature, which is EAX of leaf 1. The extended
+/// family is added if the family is 15, the extended model if the family is 15 or 6.
 #[cfg(any(target_arch = "x86_64", test))]
 fn family_and_model(signature: u32) -> (u32, u32) {
     let field = |shift: u32, bits: u32| signature >> shift & ((1 << bits) - 1);
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(of(""), None);
     }
 
-    /// Signatures and their family and model according to the vendors: a Pentium 4 (family 15,
+    /// Signatures with the family and model that the vendors document: a Pentium 4 (family 15,
     /// Intel SDM volume 4, table 2-1), a Skylake, a Zen 4 (AMD PPR for family 19h) and a 486, whose
-    /// upper fields do not count.
+    /// extended fields are ignored.
     #[test]
     fn extended_fields_count_where_the_manuals_say() {
         for (signature, family, model) in [
@@ -146,7 +146,8 @@ mod tests {
         }
     }
 
-    /// The kernel decodes the same instruction or register independently.
+    /// The kernel decodes the same instruction or register on its own, so its result is an
+    /// independent check.
     #[test]
     fn agrees_with_the_kernel_about_this_machine() {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();

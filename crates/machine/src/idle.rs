@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Accounted time of one CPU, in accounting ticks.
+/// Time that the kernel has accounted to one CPU, in accounting ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Account {
     /// user, nice, system, irq, softirq, steal.
@@ -24,16 +24,16 @@ struct Account {
 /// Minimum number of ticks that gives a meaningful share.
 const LEAST_TICKS: u64 = 5;
 
-/// Measures the share of the time of `cpus`, 0 to 1, spent on anything but idling while the calling
-/// thread sleeps for `window`: other programs, interrupts, the host. This process is included, so
-/// call this before it starts its work. 100 ms on two CPUs distinguishes 0 from 0.3; one second
+/// Sleeps for `window` and returns the share of that time, 0 to 1, that `cpus` spent on anything
+/// but idling: other programs, interrupts, the host. This process counts too, so call this function
+/// before the process starts its work. 100 ms on two CPUs distinguishes 0 from 0.3; one second
 /// distinguishes 0 from 0.05.
 ///
-/// Interval: 95 %, treating each tick as an independent sample of the CPU (Wilson, 1927), widened
-/// by the one tick that rounding may add or remove on each CPU.
+/// The interval is the 95 % one that treats each tick as an independent sample of the CPU (Wilson,
+/// 1927), widened by the one tick that rounding may add or remove on each CPU.
 ///
 /// # Errors
-/// `cpus` is empty or not all of them are online, or the window is too short for 5 ticks.
+/// `cpus` is empty, some of them are offline, or the window is too short for 5 ticks.
 pub fn other_load(cpus: &[u32], window: Duration) -> Result<Estimate, Error> {
     let before = read_accounts(cpus)?;
     std::thread::sleep(window);
@@ -51,7 +51,7 @@ fn read_accounts(cpus: &[u32]) -> Result<Vec<Account>, Error> {
 
 /// Parses the accounts in /proc/stat by CPU. Fields: user nice system idle iowait irq softirq
 /// steal, and guest and guest_nice, which are already included in user and nice. Kernels before
-/// 2.6.11 lack the last ones, from steal on.
+/// 2.6.11 lack steal and all fields after it.
 fn parse_stat(text: &str) -> Result<BTreeMap<u32, Account>, String> {
     let mut accounts = BTreeMap::new();
     for line in text.lines() {
@@ -167,8 +167,8 @@ mod tests {
         assert!(matches!(short, Err(Error::CannotTell { .. })), "{short:?}");
     }
 
-    /// Synthetic accounts: each tick is counted with a known probability, and one is added or lost
-    /// by rounding.
+    /// Synthetic accounts: each tick counts as busy with a known probability, and rounding adds or
+    /// removes one tick.
     #[test]
     fn the_interval_holds_a_known_load() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

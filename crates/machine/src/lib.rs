@@ -14,10 +14,10 @@
 //! | what machine was this measured on? | [`mod@provenance`] |
 //! | which processor is it, in its maker's numbers? | [`identity`] |
 //!
-//! Measured values come with an interval; values that cannot be read or determined are an [`Error`]
-//! with the reason. This crate does not change system settings. Functions that measure keep a CPU
-//! busy for the stated time; run them on the thread whose CPU is to be measured, and not during
-//! another measurement.
+//! Every measured value has an interval. For a value that cannot be read or determined, there is an
+//! [`Error`] with the reason. This crate does not change system settings. Functions that measure
+//! keep a CPU busy for the stated time; run them on the thread whose CPU is to be measured, and not
+//! during another measurement.
 
 pub mod core_clock;
 #[cfg(target_arch = "x86_64")]

@@ -55,8 +55,9 @@ struct Evidence {
     vendor: Option<String>,
 }
 
-/// The signatures of the hypervisors that run guests on the processor itself, and of the one that
-/// emulates (CPUID leaf 0x4000_0000; each from its project's or vendor's interface description).
+/// Signatures of the hypervisors that run guests on the processor itself, and of the one that
+/// emulates a processor (CPUID leaf 0x4000_0000; each taken from the interface description of its
+/// project or vendor).
 const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"KVMKVMKVM\0\0\0", "KVM", false),
     (b"Linux KVM Hv", "KVM", false),
@@ -70,8 +71,8 @@ const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
 ];
 
 /// The generic timer that QEMU emulates for ARM ticks every 16 ns (`GTIMER_SCALE` in its
-/// target/arm/cpu.h), that is, at 62.5 MHz; Linux prints twice that as BogoMIPS. Under KVM the
-/// timer is the host's, and no processor is known whose timer has that rate.
+/// target/arm/cpu.h), that is, at 62.5 MHz; Linux prints twice that as BogoMIPS. Under KVM, guests
+/// see the host's timer, and no processor is known whose timer runs at that rate.
 const EMULATED_TIMER: &str = "125.00";
 
 /// Other processors have no CPUID.
@@ -104,7 +105,8 @@ impl Evidence {
             .or_else(|| self.by_synthetic_processor())
             .or_else(|| self.by_hypervisor_files())
             .or_else(|| self.by_virtual_board())
-            // QEMU sets CPUID's hypervisor bit under TCG too: on x86 its absence means hardware.
+            // QEMU sets CPUID's hypervisor bit even under TCG, so on x86 a clear bit means
+            // hardware.
             .unwrap_or(Platform { hypervisor: None, emulated: self.is_x86.then_some(false) })
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Provenance of a record: the machine, the system and the time.
 //!
-//! Left out: who ran it, and anything that identifies the host.
+//! Left out: who ran the program, and anything that identifies the host.
 
 use crate::cpuinfo::cpu_name;
 use crate::files::{Root, read};
@@ -32,8 +32,8 @@ pub fn provenance(
     Provenance { ticks_per_s, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
-/// Like [`provenance`], but for records without ticks: the tick rate and the shared cores are left
-/// out, and the call takes a few hundred microseconds.
+/// Like [`provenance`], but for records without ticks: leaves out the tick rate and the shared
+/// cores, and takes a few hundred microseconds.
 pub fn provenance_without_ticks(
     program: &str,
     commit: Option<&str>,
@@ -70,8 +70,8 @@ fn cpu_quota() -> Option<f64> {
     groups::cpu_quota(&root, &folders).map(|quota| quota.cpus)
 }
 
-/// Returns the cores that have more than one hardware thread in `cpus`, each as a list of these
-/// threads.
+/// Returns the cores of which `cpus` contains more than one hardware thread, each as a list of
+/// those threads.
 fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
     let siblings = Topology::read(cpus).cpus.into_iter().filter_map(|cpu| cpu.siblings.ok());
     let together = |all: Vec<u32>| all.into_iter().filter(|cpu| cpus.contains(cpu)).collect();

@@ -3,11 +3,12 @@
 //!
 //! A *tick* is one unit of that counter: the TSC on x86-64, the generic timer's virtual count on
 //! aarch64, and elsewhere the monotonic clock, in nanoseconds. Ticks are not core cycles (see
-//! [`core_clock`](crate::core_clock)). Counters of different CPUs agree if [`is_invariant`].
+//! [`core_clock`](crate::core_clock)). The counters of different CPUs agree if [`is_invariant`]
+//! returns true.
 //!
 //! [`ticks`] may execute a few tens of cycles earlier or later than program order suggests: use it
 //! for time spans of thousands of cycles. [`ticks_in_order`] is serializing, and delays code that
-//! would have overlapped.
+//! would otherwise have overlapped with it.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::Estimate;
@@ -94,8 +95,9 @@ pub fn ticks() -> u64 {
     counter::read()
 }
 
-/// Like [`ticks`], but read after everything before it in program order and before everything after
-/// it; stores may still be on their way to the cache. Costs two to three times as much.
+/// Like [`ticks`], but the counter is read after everything that precedes the call in program
+/// order, and before everything that follows it. Earlier stores may still be on their way to the
+/// cache. A call costs two to three times as much.
 #[inline(always)]
 pub fn ticks_in_order() -> u64 {
     counter::read_in_order()
@@ -112,11 +114,12 @@ pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// Duration of the first call to [`tick_rate`]. Two enclosures of 100 ns each are 10 ppm of it.
+/// Duration of the first call to [`tick_rate`]. Two enclosures of 100 ns each amount to 10 ppm of
+/// this duration.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
-/// Returns ticks per second of [`monotonic_ns`], with bounds. The first call in a process takes 20
-/// ms, asleep; later calls return the same result at once.
+/// Returns the number of ticks per second of [`monotonic_ns`], with bounds. The first call in a
+/// process sleeps for 20 ms; later calls return the same result immediately.
 ///
 /// The bounds are certain (confidence 1), not statistical: each read of the monotonic clock is
 /// enclosed between two reads of the counter, and preemption can only widen an enclosure.
@@ -140,8 +143,8 @@ struct Enclosure {
 }
 
 impl Enclosure {
-    /// Returns the tightest of 64 attempts (a few microseconds in all): most of them are
-    /// undisturbed.
+    /// Returns the tightest of 64 enclosures, most of which are undisturbed. All of them together
+    /// take a few microseconds.
     fn closest() -> Self {
         let read = |_| {
             let before = ticks_in_order();
@@ -156,8 +159,9 @@ impl Enclosure {
     }
 }
 
-/// The counter advanced from somewhere in the first enclosure to somewhere in the second, while the
-/// clock advanced by the difference between its reads, each rounded down to a nanosecond.
+/// Returns the tick rate between two enclosures. The counter advanced from somewhere in the first
+/// one to somewhere in the second, while the clock advanced by the difference between its two
+/// reads, each of which is rounded down to a nanosecond.
 fn rate_between(first: Enclosure, second: Enclosure) -> Estimate {
     let ns = second.ns.saturating_sub(first.ns) as f64;
     let per_second = |ticks: u64, ns: f64| ticks as f64 / ns * 1e9;

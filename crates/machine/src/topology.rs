@@ -2,9 +2,9 @@
 //! Topology: logical CPUs that share a core, a package or a cache, and the order in which to use
 //! them.
 //!
-//! Read from /sys, as reported by the kernel. In a virtual machine the hypervisor decides what is
-//! reported: two "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of different
-//! speeds in one machine.
+//! The topology is read from /sys, as the kernel reports it. In a virtual machine the hypervisor
+//! decides what is reported: two "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of
+//! different speeds in one machine.
 
 use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
@@ -43,9 +43,10 @@ pub struct Cache {
 pub struct Cpu {
     /// Its number.
     pub number: u32,
-    /// The core it belongs to; unique only within a package, and on some machines not even that.
+    /// Number of the core that the CPU belongs to; unique only within a package, and on some
+    /// machines not even that.
     pub core: Result<u32, Error>,
-    /// The package (socket) it belongs to.
+    /// Number of the package (socket) that the CPU belongs to.
     pub package: Result<u32, Error>,
     /// The logical CPUs of the same core, including this one, ascending.
     pub siblings: Result<Vec<u32>, Error>,
@@ -54,7 +55,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Returns the logical CPUs that share its L3 cache, including this one, ascending.
+    /// Returns the logical CPUs that share this CPU's L3 cache, including this one, ascending.
     ///
     /// # Errors
     /// The kernel reports no such cache.
@@ -78,7 +79,7 @@ impl Cpu {
         self.siblings.as_ref().ok().and_then(|s| s.first().copied()).unwrap_or(self.number)
     }
 
-    /// Returns the lowest CPU on its L3, which identifies the cache; 0 if unknown.
+    /// Returns the lowest CPU that shares the L3 cache, which identifies the cache; 0 if unknown.
     fn l3_leader(&self) -> u32 {
         self.l3_group().ok().and_then(|group| group.first().copied()).unwrap_or(0)
     }
@@ -102,12 +103,13 @@ impl Topology {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
 
-    /// Returns the `n` CPUs to use for `n` cooperating threads; all CPUs if there are fewer.
+    /// Returns the `n` CPUs to use for `n` cooperating threads, or all CPUs if there are fewer than
+    /// `n`.
     ///
     /// Takes one CPU per core before the second thread of any core, since siblings slow each other
-    /// down. Within that order, fills one L3 before starting the next, the one with the most cores
-    /// first, since data passed between threads should stay in the cache. Ties go to the lowest
-    /// number.
+    /// down. Within that order, uses all cores of one L3 cache before those of the next, because
+    /// data passed between threads should stay in the cache. The L3 cache with the most cores comes
+    /// first. Ties go to the lowest number.
     pub fn pick(&self, n: usize) -> Vec<u32> {
         let mut ranked: Vec<Ranked> = self.cpus.iter().map(|cpu| self.rank(cpu)).collect();
         ranked.sort_unstable();
@@ -153,7 +155,7 @@ fn read_cpu(root: &Path, number: u32) -> Cpu {
         number,
         core: read_as(&topology.join("core_id"), parse_number),
         package: read_as(&topology.join("physical_package_id"), parse_number),
-        // Named core_cpus_list since Linux 5.3, which kept this name too.
+        // Linux 5.3 introduced the name core_cpus_list for this file, but kept the old one too.
         siblings: read_as(&topology.join("thread_siblings_list"), parse_cpu_list),
         caches: read_caches(&base.join("cache")),
     }
@@ -231,8 +233,8 @@ mod tests {
         }
     }
 
-    /// Two CCXs with two cores each and two threads per core; first threads are numbered core by
-    /// core, then second threads.
+    /// Two CCXs with two cores each and two threads per core. The first threads of all cores are
+    /// numbered before the second threads.
     fn epyc() -> Sys {
         let sys = Sys::new();
         for cpu in 0..8 {
@@ -333,7 +335,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// As many cores as possible are used, and no CPU is used twice.
+        /// The picked CPUs are on as many cores as possible, and no CPU is picked twice.
         #[test]
         fn picks_spread_over_cores(
             threads in 1u32..5,

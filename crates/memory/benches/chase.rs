@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost per load of a chase compared with the simplest equivalent loop, and cost of building a
-//! chain.
+//! Compares the cost per load of a chase with that of the simplest equivalent loop, and measures
+//! the cost of building a chain.
 //!
-//! In each round, both walk the same chain, in random order. Prints the minimum ns and cycles per
-//! load of each over all rounds, and the median of the per-round ratios with its 95 % interval. In
-//! L1 a load takes a whole number of cycles: 4 or 5 on most cores. The goal: the walk is at most 2
-//! % slower than the plain loop.
+//! In each round, both loops walk the same chain; which of them goes first is random. Prints the
+//! minimum ns and cycles per load of each over all rounds, and the median of the per-round ratios
+//! with its 95 % interval. In L1 a load takes a whole number of cycles: 4 or 5 on most cores. The
+//! goal: the walk is at most 2 % slower than the plain loop.
 //!
 //! `cargo bench -p linerate-memory --bench chase`
 
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROUNDS: usize = 101;
-/// Chain size in bytes, and loads per window: half a millisecond at most.
+/// Chain size in bytes, and number of loads per window, which takes half a millisecond at most.
 const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 

@@ -7,11 +7,11 @@
 //! cargo run --release -p linerate-memory --example matmul_prediction -- record.json [N ...]
 //! ```
 //!
-//! The model gets the record, the sizes, and the arithmetic time of both loops with all data in L1,
-//! measured on rows of [`SMALL`] elements. One row of the product is measured at a time, in
-//! stretches far shorter than a scheduler time slice, alternating between the two loops; the
-//! fastest run of each stretch counts. The exit status is 1 if the prediction is off by more than
-//! [`MOST_OFF`] at more than one size in three.
+//! The inputs of the model are the record, the sizes, and the time that both loops take for
+//! arithmetic with all data in L1, measured on rows of [`SMALL`] elements. One row of the product
+//! is measured at a time, in stretches far shorter than a scheduler time slice, alternating between
+//! the two loops; the fastest run of each stretch counts. The exit status is 1 if the prediction is
+//! off by more than [`MOST_OFF`] at more than one size in three.
 
 use linerate_hierarchy::matmul::{Machine, Multiplication};
 use linerate_linux::{monotonic_ns, pin_current_thread};
@@ -36,7 +36,7 @@ const MOST_OFF: f64 = 0.2;
 /// Multiply-adds in a timed stretch: 20 to 200 us.
 const STRETCH: usize = 40_000;
 
-/// Rows of the product are computed for this long, and at least this many rows.
+/// Time for which rows of the product are computed, and minimum number of rows.
 const SPAN: Duration = Duration::from_millis(1000);
 const LEAST_ROWS: u32 = 6;
 
@@ -142,8 +142,8 @@ fn time(work: impl FnOnce()) -> f64 {
     (monotonic_ns() - start) as f64
 }
 
-/// Computes elements of a row of the product, each from the row `a` and a column of `b`, whose
-/// elements are `stride` apart.
+/// Computes elements of a row of the product, each from the row `a` and a column of `b`. The
+/// elements of a column are `stride` apart.
 #[inline(never)]
 fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (column, c) in c.iter_mut().enumerate() {
@@ -155,8 +155,8 @@ fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     }
 }
 
-/// Adds the contribution of some elements of `a` and the same number of rows of `b`, `stride`
-/// apart, to a row of the product.
+/// Adds to a row of the product what some elements of `a` and the same number of rows of `b`
+/// contribute. The rows of `b` are `stride` apart.
 #[inline(never)]
 fn interchanged<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (row, &a) in a.iter().enumerate() {

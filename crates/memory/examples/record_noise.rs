@@ -6,10 +6,11 @@
 //! cargo run --release -p linerate-memory --example record_noise -- 400 16K 256K 3M 128M >FILE
 //! ```
 //!
-//! A row has one window for each of four page-local chains, sized to fit L1, L2, L3 and no cache:
-//! its time per load divided by the quiet time. The quiet time is the minimum in the recording, or
-//! in an earlier, quieter one, given as four more arguments in ns, as in the header of a recording.
-//! Windows in which the thread was preempted are measured again, as for a curve.
+//! Each row represents one window for each of four page-local chains, sized to fit L1, L2, L3 and
+//! no cache. A value is the window's time per load divided by the quiet time, which is the minimum
+//! in the recording. Four more arguments set the quiet times, in ns, to those of an earlier,
+//! quieter recording, as its header shows them. Windows in which the thread was preempted are
+//! measured again, as for a curve.
 
 use linerate_memory::Watch;
 use linerate_memory::arena::Arena;
@@ -66,7 +67,7 @@ fn bytes(size: &str) -> Option<usize> {
 }
 
 /// # Errors
-/// No memory for the chains, or no undisturbed window within 10 s.
+/// There is no memory for the chains, or no window was undisturbed within 10 s.
 fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     let watch = Watch::new(&stop, &|_, _| {});

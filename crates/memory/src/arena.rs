@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// pages.
 const ALIGNMENT: usize = 2 << 20;
 
-/// Step between pages touched in succession. Odd, so that each page in a chunk (a power of two) is
-/// visited once; far from 0 in both directions.
+/// Step between pages touched in succession. It is odd, so that each page in a chunk (a power of
+/// two) is visited once, and far from 0 in both directions, modulo the chunk.
 const APART: usize = 197;
 
-/// Memory to measure in, aligned to 2 MiB, mapped and touched; unmapped on drop.
+/// The memory in which to measure: aligned to 2 MiB, mapped and touched. It is unmapped on drop.
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
@@ -32,8 +32,8 @@ pub struct Arena {
 
 impl Arena {
     /// Allocates `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
-    /// grants them, and touches all of them, which takes 0.2 to 2 s per GiB.
-    /// [`limits`](crate::limits) has the maximum.
+    /// grants them, and touches all of them, which takes 0.2 to 2 s per GiB. For the maximum, see
+    /// [`limits`](crate::limits).
     ///
     /// # Errors
     /// The kernel does not have that much memory, or `stop` was set meanwhile.
@@ -70,14 +70,16 @@ impl Arena {
         self.kind
     }
 
-    /// Returns the share backed by huge pages according to the kernel, 0 to 1; `None` if unknown.
+    /// Returns the share of the arena, 0 to 1, that is backed by huge pages according to the
+    /// kernel; `None` if unknown.
     pub fn granted(&self) -> Option<f64> {
         self.granted
     }
 
     /// Returns all of the memory as words.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: mapped, initially zero, aligned to 2 MiB, and exclusively borrowed, as `self` is.
+        // SAFETY: the memory is mapped, initially zero and aligned to 2 MiB, and it is exclusively
+        // borrowed, because `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start().cast(), self.bytes / 8) }
     }
 
@@ -95,8 +97,8 @@ impl Arena {
             for turn in 0..pages {
                 let place = turn * APART % pages * (page / 8);
                 if let Some(first) = chunk.get_mut(place) {
-                    // The value is never read: only the access matters, which must not be optimised
-                    // away. SAFETY: a word in an exclusively borrowed slice.
+                    // The value is never read, but the access must not be optimised away. SAFETY:
+                    // the address is that of a word in an exclusively borrowed slice.
                     unsafe { std::ptr::write_volatile(first, 0) };
                 }
             }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A window counts only if no thread was preempted during it and all threads were sweeping nearly
-//! all of the time. Each figure comes with its bound: the same loop over few enough lines to fit
-//! L1, or the fastest result if that was faster.
+//! all of the time. Each figure comes with its bound: the rate of the same loop over few enough
+//! lines to fit L1, or the fastest result if that was faster.
 //!
 //! Left out: non-temporal stores, memory on other nodes, and mixes of reads and writes.
 
@@ -38,7 +38,7 @@ use sweep::{LOT, Piece};
 /// Settings for the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
-    /// CPUs to use, one thread each; the first is the one that the calling thread is pinned to.
+    /// CPUs to use, one thread each. The calling thread is pinned to the first one.
     pub cpus: &'a [u32],
     /// Line size in bytes.
     pub line: usize,
@@ -60,9 +60,9 @@ struct Job {
     bytes: Result<usize, String>,
 }
 
-/// Measures reads, writes and copies in each of `levels`, with one thread and with all. A figure
-/// whose working set does not fit, or that is cut short by the deadline or a stop request, is
-/// absent with a reason.
+/// Measures reads, writes and copies in each of `levels`, with one thread and with all threads. A
+/// figure whose working set does not fit, or that is cut short by the deadline or a stop request,
+/// is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -112,7 +112,8 @@ pub fn measure(
     records
 }
 
-/// Lists the jobs for all operations: for each, first its bound, then each level.
+/// Lists the jobs of all operations. Each operation has one job for its bound, followed by one for
+/// each level.
 fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     let of = |operation| {
         let bound = match operation {
@@ -126,8 +127,8 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Returns how many of `cpus` share a cache at each of the levels 1 to `levels`, as reported by the
-/// OS; otherwise L3 is assumed to be shared by all.
+/// Returns how many of `cpus` share a cache at each of the levels 1 to `levels`, according to the
+/// OS. If the OS does not report this, L3 is assumed to be shared by all of them.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
     let of_level = |level: usize| {
@@ -143,9 +144,9 @@ fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     (1..=levels).map(of_level).collect()
 }
 
-/// Returns the bytes per thread, for several threads, in each of `levels`, given the working sets
-/// for one thread, the number of threads that share a cache at each level, and the maximum bytes
-/// per thread.
+/// Returns the bytes that each of several threads sweeps in each of `levels`. `sets` are the
+/// working sets for one thread, `sharers` the numbers of threads that share a cache at each level,
+/// and `most` is the maximum number of bytes per thread.
 fn bytes_of_each(
     levels: &[MemoryLevel],
     sets: &[Option<usize>],
@@ -182,7 +183,7 @@ fn bytes_of_each(
     levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
-/// Records the figures of all jobs, by level; `more` is the advice for getting more time.
+/// Records the figures of all jobs, by level. `more` advises the user how to get more time.
 fn record(
     records: &mut Vec<Bandwidth>,
     levels: &[MemoryLevel],
@@ -208,8 +209,8 @@ fn record(
             }
         }
     };
-    // A rate that some threads reached is possible: the loop over one lot may be disturbed more
-    // than another.
+    // A rate that was reached at some level is possible, so it may be the bound: the loop over one
+    // lot may have been disturbed more than the others.
     let fastest = |jobs: Range<usize>| {
         let rate = |k: &usize| gb_per_s(*k).as_number().unwrap_or(0.0);
         let first = jobs.start;
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
     }
 
-    /// Two thirds of a MiB would fit L2.
+    /// A share of two thirds of a MiB would still fit L2.
     #[test]
     fn a_share_that_fits_the_level_before_grows_or_is_refused() {
         let levels = [Some(32.0), Some(1024.0), Some(16384.0), None];

@@ -26,13 +26,14 @@ pub struct Bench<'a> {
     pub limit: Limit,
     /// Core clock in GHz; `None` if it cannot be measured.
     pub core_ghz: Option<f64>,
-    /// Seed for everything random.
+    /// Seed for all random choices.
     pub seed: u64,
 }
 
 #[cfg(test)]
 impl<'a> Bench<'a> {
-    /// Creates a context for at most a second, in this many bytes.
+    /// Creates a context for a measurement of at most a second, with a memory limit of this many
+    /// bytes.
     pub(crate) fn small(watch: &'a crate::Watch<'a>, bytes: u64) -> Self {
         Self {
             windows: Windows::new(watch, std::time::Duration::from_secs(1)),

@@ -31,7 +31,7 @@ pub const UNROLL: u64 = 16;
 /// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Items added between two clock reads, which takes a few ms.
+/// Number of items that are added between two clock reads; adding them takes a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
 /// Addresses of the items, and the order of the walk.
@@ -39,8 +39,8 @@ pub(crate) const STRETCH: usize = 1 << 16;
 pub struct Layout {
     /// The order of the walk.
     pub order: Order,
-    /// Distance between items in bytes, a multiple of `line`: the line size for a dense chain, the
-    /// page size for one line per page.
+    /// Distance between items in bytes, a multiple of `line`. It is the line size for a dense
+    /// chain, and the page size for a chain with one line per page.
     pub stride: usize,
     /// Line size in bytes. If the stride is longer, item i takes line i of its stride, wrapping
     /// around, so that no cache set gets more lines than another.
@@ -99,9 +99,9 @@ impl<'a> Chain<'a> {
     /// Creates a chain of one item. `seed` selects one of the random orders.
     ///
     /// # Panics
-    /// The layout does not fit the arena: no room for an item, a stride that is not a power of two
-    /// times the line, a start that is not a multiple of the stride, or lines too short for an
-    /// address.
+    /// The layout does not fit the arena: there is no room for an item, the stride is not a power
+    /// of two times the line, the start is not a multiple of the stride, or the lines are too short
+    /// for an address.
     pub fn new(arena: &'a mut Arena, layout: Layout, seed: u64) -> Self {
         let Layout { order, stride, line, start } = layout;
         assert!(line >= size_of::<usize>() && line.is_power_of_two(), "{layout:?}");
@@ -150,7 +150,7 @@ impl<'a> Chain<'a> {
     /// history.
     pub fn resize(&mut self, len: usize) {
         let len = len.clamp(1, self.capacity);
-        // Starting from scratch is quicker than shrinking from far above.
+        // Starting from scratch is quicker than shrinking a chain that is much longer.
         if len < self.len / 2 {
             self.clear();
         }
@@ -162,8 +162,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Grows the chain to `len` items, or to as many as fit, while `goes_on` (called every few ms)
-    /// returns true; returns whether this was completed.
+    /// Grows the chain to `len` items, or to as many as fit, for as long as `goes_on` (called every
+    /// few ms) returns true. Returns whether the chain reached that length.
     pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
         let len = len.min(self.capacity);
         while self.len < len && goes_on() {
@@ -188,8 +188,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Like [`run`](Self::run), but for `K` cursors at once: `loads` loads along each, dependent
-    /// within a cursor and independent between cursors. Returns the number of loads along each.
+    /// Like [`run`](Self::run), but advances `K` cursors at once, with `loads` loads each. The
+    /// loads of one cursor depend on each other; those of different cursors are independent.
+    /// Returns the number of loads per cursor.
     pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
         let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
         let turns = loads.div_ceil(UNROLL).max(1);
@@ -207,9 +208,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Returns items that divide the cycle into `n` stretches of about the same length, in walk
-    /// order: equal to within a box for a page-local or sequential chain. In a random chain the
-    /// distance is unknown without walking it, and the items are random.
+    /// Returns items, in walk order, that divide the cycle into `n` stretches of about the same
+    /// length. In a page-local or sequential chain, the lengths are equal to within a box. In a
+    /// random chain, the items are random, because distances are unknown without walking the chain.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
         let boxes = self.after.len();
         if boxes == 1 {
@@ -276,7 +277,8 @@ impl<'a> Chain<'a> {
         item & ((1 << self.box_shift) - 1)
     }
 
-    /// Inserts item `len` after [`before`](Self::before) it.
+    /// Inserts item `len` into the cycle, after the item that [`before`](Self::before) returns for
+    /// it.
     fn add(&mut self) {
         let item = self.len;
         let slot = self.slot(item);
@@ -326,8 +328,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the item after which item `item`, not 0, is inserted once all earlier items are
-    /// present.
+    /// Returns the item after which to insert item `item`, which is not 0, when all earlier items
+    /// are present.
     fn before(&self, item: usize) -> usize {
         let (box_of, within) = (self.box_of(item), self.within_box(item));
         let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);
@@ -350,19 +352,19 @@ fn below(random: u64, n: usize) -> usize {
     (((random >> 32) * n as u64) >> 32) as usize
 }
 
-/// A loop of `$load`, [`UNROLL`] times per iteration; `$down` counts iterations in a `$register`
-/// and branches back.
+/// Defines a loop that executes `$load` [`UNROLL`] times per iteration. `$down` counts down the
+/// iterations in a `$register` and branches back.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
 macro_rules! walk {
     ($register:ty, $load:literal, $($down:literal),+) => {
-        /// Loads the address at `at`, from that address the next, and so on, `turns` times
-        /// [`UNROLL`] loads.
+        /// Performs `turns` times [`UNROLL`] loads: loads an address from `at`, the next address
+        /// from there, and so on.
         ///
         /// # Safety
         /// `at` holds an address that holds an address, and so on forever; `turns` is not 0 and
         /// fits a register.
-        // A separate function: on ARM, if the loop were inlined, the caller's constants would be
-        // out of an instruction's range.
+        // The loop is a separate function because on ARM, if it were inlined, the caller's
+        // constants would be out of an instruction's range.
         #[inline(never)]
         unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
             let mut turns = turns as $register;
@@ -393,8 +395,8 @@ walk!(u64, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "b.ne 2b");
 #[cfg(target_arch = "arm")]
 walk!(u32, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "bne 2b");
 
-/// Loads the address at `at`, from that address the next, and so on, `turns` times [`UNROLL`]
-/// loads.
+/// Performs `turns` times [`UNROLL`] loads: loads an address from `at`, the next address from
+/// there, and so on.
 ///
 /// # Safety
 /// `at` holds an address that holds an address, and so on forever.

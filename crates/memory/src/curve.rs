@@ -16,9 +16,9 @@
 //!
 //! Walking a chain that is much larger than the caches takes longer than all windows together.
 //! Several cursors therefore divide it into stretches. To warm the caches they walk in parallel,
-//! with one outstanding load per cursor; while timed they walk one after another with dependent
-//! loads, each a part of its stretch. Either way the reuse distance of every line is the number of
-//! lines in the chain, as in a walk by one cursor.
+//! with one outstanding load per cursor; while being timed, they walk one after another with
+//! dependent loads, each along part of its stretch. Either way the reuse distance of every line is
+//! the number of lines in the chain, as in a walk by one cursor.
 //!
 //! Left out: what the curve shows (`linerate_hierarchy::levels`).
 
@@ -57,7 +57,8 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// Minimum number of refining passes with which there is time for expensive sizes too.
+/// If there are at least this many refining passes, there is time to refine the expensive sizes
+/// too.
 const OFTEN: u32 = 3;
 
 /// Most L1 caches end in this range, at an edge so sharp that only closely spaced sizes resolve it.
@@ -67,24 +68,25 @@ const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 /// together.
 const COSTLY_BYTES: u64 = 64 << 20;
 
-/// Chains up to this size are walked by one cursor, longer ones by [`FEW`], and those from
-/// [`MANY_BYTES`] up by [`MANY`]. Stretches end at the boundaries of 128 KiB boxes; with at least
-/// eight boxes each, none is longer than another by more than an eighth. A window of 0.5 ms, shared
-/// by the cursors, is shorter than the walk of a chain that does not fit its cache.
+/// Chains of up to this size are walked by one cursor, longer ones by [`FEW`] cursors, and chains
+/// of [`MANY_BYTES`] or more by [`MANY`]. Stretches end at the boundaries of 128 KiB boxes; with at
+/// least eight boxes each, none is longer than another by more than an eighth. A window of 0.5 ms,
+/// shared by the cursors, is shorter than the walk of a chain that does not fit its cache.
 const SERIAL_BYTES: u64 = 8 << 20;
 const MANY_BYTES: u64 = 32 << 20;
 
-/// Within the number of outstanding misses that cores support: 10 or more since Nehalem, 16 or more
-/// in recent cores.
+/// Numbers of cursors. They are within the number of outstanding misses that cores support: 10 or
+/// more since Nehalem, 16 or more in recent cores.
 const FEW: usize = 8;
 const MANY: usize = 16;
 
-/// Windows for chains of up to 1 MiB, of up to [`SERIAL_BYTES`], and for longer chains, which need
-/// more time for the same number of loads.
+/// Window lengths in ns for chains of up to 1 MiB, for chains of up to [`SERIAL_BYTES`], and for
+/// longer chains, which need more time for the same number of loads.
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// Alignment of the start of a chain: a huge page on most machines, or a box of small pages.
+/// Alignment of the start of a chain in bytes: the size of a huge page on most machines, or of a
+/// box of small pages.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
@@ -138,13 +140,13 @@ struct Bench<'a> {
 /// Sizes that are scheduled together.
 struct Group {
     points: Vec<Point>,
-    /// Indices of the sizes left in this pass; the next one is last.
+    /// Indices of the sizes left in this pass; the size to be measured next is last.
     left: Vec<usize>,
     /// Completed passes.
     passes: u32,
     /// Number of initial passes in which sizes are added.
     refined: u32,
-    /// Whether this pass has been refined.
+    /// Whether sizes have already been added in this pass.
     is_refined: bool,
     /// Weight of the time it takes.
     weight: u32,
@@ -182,8 +184,8 @@ impl Group {
     }
 }
 
-/// Selects the next group: among those with passes left, the one that has taken the least weighted
-/// time.
+/// Selects the next group: of the groups with passes left, the one that has taken the least
+/// weighted time.
 fn next(groups: &[Group], passes: u32) -> Option<usize> {
     let has_more = |turn: &usize| groups[*turn].passes < passes && !groups[*turn].points.is_empty();
     let spent = |turn: &usize| groups[*turn].spent * groups[*turn].weight;
@@ -222,7 +224,7 @@ impl Point {
         self.dropped += u64::from(best.dropped);
     }
 
-    /// Converts to the record's form, after at least one pass.
+    /// Converts the samples to the record's form. There must be at least one pass.
     fn record(self, line: usize) -> CurvePoint {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
@@ -250,7 +252,8 @@ impl Point {
 
 /// Returns the minimum of `passes` (at least one) and its interval under resampling: the minimum of
 /// n values drawn from these n with replacement is above the k-th smallest with probability
-/// ((n-k)/n)^n; the interval ends at the first k for which that is at most 5 %.
+/// ((n-k)/n)^n; the interval ends at the value for the first k for which this probability is at
+/// most 5 %.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -280,7 +283,7 @@ pub(crate) fn middle(passes: &[f64]) -> Estimate {
     }
 }
 
-/// Builds a figure, without an interval if there are too few passes for one.
+/// Builds a figure. It has no interval if there are too few passes for one.
 pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure {
     match estimate.n {
         ..LEAST_PASSES => {
@@ -290,11 +293,12 @@ pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure 
     }
 }
 
-/// Two passes are the ends of a 50 % interval.
+/// Minimum number of passes for an interval. Two passes are the ends of an interval of only 50 %.
 pub(crate) const LEAST_PASSES: u64 = 3;
 
-/// Returns sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` sizes per doubling up
-/// to [`COSTLY_BYTES`], half as many above that, twice as many within [`FIRST_LEVELS`].
+/// Returns sizes from [`LEAST_BYTES`] to `most`, in whole KiB. There are `per_octave` sizes per
+/// doubling up to [`COSTLY_BYTES`], half that number above it, and twice that number within
+/// [`FIRST_LEVELS`].
 fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     let size = |half_step: u32| {
         let octaves = f64::from(half_step) / f64::from(2 * per_octave);
@@ -311,9 +315,9 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     sizes
 }
 
-/// Returns the numbers below `n`: the last one first, for the end of the curve; then the others in
-/// random order, even ones first. A truncated pass thus covers the whole curve at half the
-/// resolution rather than only part of it.
+/// Returns the numbers below `n`. The last number comes first, so that the end of the curve is
+/// measured; the others follow in random order, even ones first. A truncated pass thus covers the
+/// whole curve at half the resolution rather than only part of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
@@ -322,7 +326,7 @@ fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Adds sizes that refine those in `groups`. They are measured at once.
+/// Adds sizes that refine those in `groups`. The new sizes are measured immediately.
 fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     let known = groups.iter().flat_map(|group| &group.points);
     let mut curve: Vec<Sample> = known.map(Point::sample).collect();
@@ -362,7 +366,7 @@ impl Places {
 }
 
 impl Bench<'_> {
-    /// Measures a size again on a new chain.
+    /// Measures one size once more, on a new chain.
     fn visit(&mut self, point: &mut Point, random: &mut Rng) {
         let Request { order, line, deadline, .. } = *self.request;
         let layout = Layout { start: self.places.any(random), ..Layout::dense(order, line) };
@@ -377,8 +381,8 @@ impl Bench<'_> {
     }
 }
 
-/// The core clock in GHz during a measurement: the maximum of several samples, since disturbances
-/// make these too low, just as they make load times too high.
+/// The core clock during a measurement, in GHz. It is the maximum of several samples, because
+/// disturbances make samples of the clock too low, just as they make load times too high.
 #[derive(Default)]
 struct Clock {
     cycles_per_tick: f64,
@@ -443,7 +447,7 @@ fn walk_in_turns<const N: usize>(
     Some((best, clock.ghz()))
 }
 
-/// Performs `loads` loads along each of `cursors`, unless time runs out first.
+/// Warms the caches with `loads` loads along each of `cursors`, or fewer if time runs out.
 fn warm<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,

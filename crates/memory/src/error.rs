@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-/// The failure, the offending value and the remedy. A failure that affects only one part is in the
-/// report instead.
+/// A failure that prevents the whole measurement; its message names the failure, the offending
+/// value and the remedy. A failure that affects only one part is recorded in the report instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryError {
     /// Too little memory for a meaningful measurement.

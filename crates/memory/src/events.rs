@@ -39,7 +39,7 @@ pub struct Request<'a> {
 const EVENTS: [&str; 7] =
     ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
 
-/// Loads between two clock reads: 60 us if they are fast, 3 ms if not.
+/// Number of loads between two clock reads. They take 60 us if they are fast, 3 ms if not.
 const STRETCH: u64 = 1 << 14;
 
 /// Minimum number of loads; with fewer, the cost of reading the counters dominates.
@@ -52,8 +52,8 @@ struct Counters<'a> {
     catalog: &'a Catalog,
 }
 
-/// Counts this thread's events while it walks a chain of each size in `arena`. Sizes for which no
-/// time remains are left out.
+/// Counts this thread's events while the thread walks a chain of each size in `arena`. Sizes for
+/// which no time remains are left out.
 ///
 /// # Errors
 /// The reason why no events can be counted on this machine, and the fix.
@@ -101,7 +101,7 @@ fn measure_with(
     Ok(walks.iter().zip(judgements).map(of_size).collect())
 }
 
-/// Opens the [`EVENTS`] that this processor has, at least one.
+/// Opens a session with those [`EVENTS`] that this processor has; at least one of them must open.
 fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
     let Counters { opener, around, catalog } = *counters;
     let resolved = EVENTS.map(|name| catalog.resolve(name));

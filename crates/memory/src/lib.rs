@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures this machine's memory hierarchy as seen by loads.
 //!
-//! [`measure()`] runs all parts and returns the body of a record. This crate takes the
-//! measurements; `linerate-hierarchy` interprets them.
+//! [`measure()`] runs all parts of the measurement and returns the body of a record. This crate
+//! measures; `linerate-hierarchy` interprets the results.
 //!
 //! | part | module |
 //! |---|---|

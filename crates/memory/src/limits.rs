@@ -7,8 +7,8 @@ use linerate_machine::free_memory::Limit;
 /// Minimum useful size: anything smaller fits most L2 caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// Returns the number of bytes to allocate, in whole 4 KiB pages: `wanted`, capped by `max` if the
-/// user set it, and by `available` if known.
+/// Returns the number of bytes to allocate, in whole 4 KiB pages. This is `wanted`, capped by `max`
+/// if the user set a maximum, and by `available` if that is known.
 ///
 /// # Errors
 /// The size would be less than [`LEAST_BYTES`].

@@ -9,8 +9,9 @@
 //! watch the clock
 //! ```
 //!
-//! Each part gets a [`Bench`] and a deadline, given by its share of the remaining time: a part that
-//! was held up shortens all later parts a little, and none of them much.
+//! Each part gets a [`Bench`] and a deadline, which follows from the part's share of the remaining
+//! time. A part that was held up therefore shortens all later parts a little, and none of them
+//! much.
 
 mod budget;
 mod machine_facts;
@@ -46,12 +47,13 @@ pub struct Request {
     pub max_bytes: Option<u64>,
     /// Page kind; `None` for huge pages if available.
     pub pages: Option<PageKind>,
-    /// Seed for everything random.
+    /// Seed for all random choices.
     pub seed: u64,
 }
 
-/// Measures the memory hierarchy as seen by the calling thread, which stays pinned to the CPU used.
-/// Takes about as long as `request.effort` says, and up to two fifths longer on a busy machine.
+/// Measures the memory hierarchy as the calling thread sees it. The thread stays pinned to the CPU
+/// on which it measured. The measurement takes about as long as `request.effort` says, and up to
+/// two fifths longer on a busy machine.
 ///
 /// # Errors
 /// There is too little memory, the CPU is not available, or the measurement was stopped before the
@@ -123,7 +125,8 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// The pinned thread's CPUs, and the load and accounting at the start.
+/// State at the start: the CPU of the pinned thread, the CPUs that it could use, the load, and the
+/// kernel's accounting.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
@@ -228,8 +231,8 @@ impl Parts {
     }
 }
 
-/// Resamplings of the curve in a quick measurement: the minimum number whose extremes form a 95 %
-/// interval.
+/// Number of times that a quick measurement resamples the curve: the minimum for which the extremes
+/// form a 95 % interval.
 const FEW: u32 = 60;
 const MANY: u32 = 200;
 

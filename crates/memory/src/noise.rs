@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time taken from the measuring thread.
 //!
-//! A thread that only reads the clock can detect when it did not run: two reads are further apart
-//! than usual. This gives the duration, but not what was running on the processor meanwhile; for
-//! that, the kernel accounts for the time that each thread waits for a CPU, and the time stolen by
-//! the host.
+//! A thread that only reads the clock can detect when it did not run, because two reads are then
+//! further apart than usual. The distance shows for how long the thread did not run, but not what
+//! was running on the processor in the meantime. For that, the kernel accounts for the time that
+//! each thread waits for a CPU, and for the time that the host steals.
 //!
 //! Left out: gaps shorter than [`SHORTEST_NS`], which include occasional activity of the core
 //! itself.
@@ -21,8 +21,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Minimum gap: a timer interrupt takes at least 1 us from entry to exit; anything below half of
-/// that is not the OS.
+/// Minimum gap in ns. A timer interrupt takes at least 1 us from entry to exit; a gap below half of
+/// that is not caused by the OS.
 pub const SHORTEST_NS: f64 = 500.0;
 
 /// Minimum gap as a multiple of the usual distance between two reads, for clocks that are slow to
@@ -32,7 +32,7 @@ const SHORTEST_READS: f64 = 8.0;
 /// Maximum number of gaps kept, 16 B each. A watch ends when this number is reached.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads used to calibrate their usual distance.
+/// Number of clock reads from which the usual distance between two reads is determined.
 const FIRST_READS: usize = 1024;
 
 /// The kernel's accounting at one moment.
@@ -52,7 +52,7 @@ struct Processor {
 }
 
 impl Account {
-    /// Reads the accounting of this CPU up to now from /proc under `root`.
+    /// Reads from /proc under `root` what the kernel has accounted for this CPU up to now.
     pub fn now(root: &Path, cpu: u32) -> Self {
         let root = Root::new(root);
         let processor = root.text("proc/stat").and_then(|text| Processor::read(&text, cpu));
@@ -102,8 +102,8 @@ impl Processor {
     }
 }
 
-/// Watches the clock until `deadline` or a stop request, and returns the time lost; stolen time is
-/// counted from `since`. Keeps the processor busy.
+/// Watches the clock until `deadline` or a stop request, which keeps the processor busy, and
+/// returns the time lost. Stolen time is counted from `since` on.
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
@@ -126,7 +126,7 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     record(&seen, loss, account, bench.windows.more_time())
 }
 
-/// The kernel's accounting of the time.
+/// What the kernel accounted for during the watch.
 struct Accounted {
     stolen: Figure,
     others: Figure,
@@ -134,8 +134,8 @@ struct Accounted {
 }
 
 /// Returns the tightest CPU limit that control groups set for this process, in CPUs; `None` without
-/// a limit. Version 2 has the microseconds allowed per period and the length of the period in
-/// cpu.max, `max` for no limit; version 1 has them in two files, -1 for no limit.
+/// a limit. In version 2, cpu.max contains the microseconds allowed per period and the length of
+/// the period, with `max` for no limit; in version 1, these are in two files, with -1 for no limit.
 fn quota_cpus(root: &Root) -> Option<f64> {
     let quota = |folder: String| {
         let number = |name: &str| root.number::<i64>(&format!("{folder}/{name}"));
@@ -208,7 +208,7 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-/// Converts to the record's form; `more` is the advice for getting more time.
+/// Converts the results to the record's form. `more` advises the user how to get more time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
     let method = "gaps between the clock reads of a spinning thread";
@@ -289,7 +289,8 @@ mod tests {
         assert!(before.stolen().unwrap_err().contains("0 ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
         assert_eq!(before.stolen().unwrap().value, 0.0);
-        // A guest whose host has never stolen any time cannot know whether steal time is reported.
+        // If the host has never stolen any time, a guest cannot know whether steal time is
+        // reported.
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
         assert!(before.stolen().unwrap_err().contains("does not report"));
@@ -333,8 +334,8 @@ mod tests {
         };
         let stop = AtomicBool::new(false);
         let seen = look(Duration::from_micros(100), &stop, 0.5, clock);
-        // The first such read is before the watch begins; 100 us are 200,000 ticks, that is, 8
-        // rounds.
+        // The first of the late reads occurs before the watch begins. 100 us are 200,000 ticks,
+        // that is, 8 rounds.
         let gaps: Vec<f64> = seen.gaps.iter().map(|gap| gap.ns).collect();
         assert_eq!(gaps, [2500.0; 8]);
         let apart: Vec<f64> = seen.gaps.windows(2).map(|g| g[1].at_ns - g[0].at_ns).collect();

@@ -3,8 +3,8 @@
 //! not help.
 //!
 //! All chains share one page-local cycle, along which evenly spaced cursors follow each other. Each
-//! load depends on the previous load of its cursor, and on no other cursor. The reuse distance of a
-//! line is the length of the cycle in loads, for any number of cursors.
+//! load depends on the previous load of the same cursor, and not on the other cursors. For any
+//! number of cursors, the reuse distance of a line is the length of the cycle in loads.
 //!
 //! Not measured: stores. Cursors that do not fit a core's registers are on the stack, which costs a
 //! load and a store per step: negligible compared with a miss. In L1, where this is not negligible,
@@ -25,7 +25,7 @@ use std::time::Instant;
 pub struct Request {
     /// Line size in bytes.
     pub line: usize,
-    /// Passes over all chain counts; more if a count had no valid window.
+    /// Number of passes over all chain counts; more are made if a count had no valid window.
     pub passes: u32,
     /// Seed for the orders.
     pub seed: u64,
@@ -45,17 +45,18 @@ pub struct Measured {
 /// Chain counts, all of them divisors of [`PLACES`].
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// Number of chains whose cursors fit the x86-64 registers together with the rest of the loop. This
-/// covers four cycles of three loads each, as in current L1 caches.
+/// Number of chains whose cursors fit the x86-64 registers together with the rest of the loop. It
+/// is enough for a latency of four cycles at three loads per cycle, as in current L1 caches.
 const IN_REGISTERS: u32 = 12;
 
 const MOST_CHAINS: u32 = 32;
 
-/// Places that divide the cycle evenly.
+/// Number of places that divide the cycle evenly.
 const PLACES: usize = 96;
 
-/// Maximum number of lines for which starts are found by walking, which takes a few ms at memory
-/// latency. Longer cycles have enough boxes for the nearest one to be close.
+/// Maximum number of lines in a cycle whose evenly spaced places are found by walking it, which
+/// takes a few ms at memory latency. Longer cycles have enough boxes that the nearest one is always
+/// close.
 const WALKED_LINES: usize = 1 << 16;
 
 /// Window length: enough for hundreds of loads even from the slowest memory.
@@ -64,11 +65,11 @@ const WINDOW_NS: f64 = 250_000.0;
 /// Windows per chain count in a pass.
 const WINDOWS: u32 = 4;
 
-/// Lines walked before anything is timed: as many as the largest caches hold, so that nothing
-/// cached while building the chain is left.
+/// Number of lines walked before anything is timed: as many as the largest caches hold, so that
+/// nothing remains cached from building the chain.
 const WARM_LINES: usize = 1 << 20;
 
-/// Multiple of a level's latency above which a load was not served by it.
+/// If a load takes longer than this multiple of a level's latency, that level did not serve it.
 const NOT_IN_LEVEL: f64 = 1.3;
 
 /// Measures each of `levels` in order, using page-local chains in `arena`. A figure cut short by
@@ -108,9 +109,9 @@ pub fn measure(
 }
 
 /// For each of `levels`, returns the size of a chain that fits this level but not the previous one,
-/// in an arena of `most` bytes: the geometric mean of the two sizes; half the size for the nearest
-/// level; several times the caches for memory. `None` if the levels are so close, or so large, that
-/// there is no such size.
+/// in an arena of `most` bytes. It is the geometric mean of the sizes of the two levels; for the
+/// nearest level, half its size; for memory, several times the size of the caches. `None` if the
+/// levels are so close together, or so large, that no size qualifies.
 ///
 /// A working set slightly larger than a level already misses: in a circular walk, least recently
 /// used lines have been evicted by the time they are needed. A factor of two leaves room for other
@@ -145,7 +146,7 @@ struct Walked {
     /// Whether no cache holds the whole chain.
     is_memory: bool,
     most_chains: u32,
-    /// Validity limit for the time per load of a single chain: above it, the lines were not in the
+    /// Limit on the time per load in ns, for a single chain. Above it, the lines were not in the
     /// level. Slow walks lose lines from a shared cache; fast walks do not.
     most_ns: f64,
 }
@@ -192,12 +193,12 @@ fn points(
 ///
 /// In a cache, cursors always start at the same evenly spaced places. In memory, every load must
 /// touch a line that has been untouched for as long as possible: heads continue from where they
-/// stopped, those that have advanced least first, so that none reaches the starting point of
-/// another before the whole chain has been walked.
+/// stopped, and those that have advanced least walk first, so that no head reaches the starting
+/// point of another before the whole chain has been walked.
 #[derive(Debug)]
 struct Heads {
     is_memory: bool,
-    /// Position and load count of each head.
+    /// Position of each head, and the number of loads that it has made.
     heads: Vec<(Cursor, u64)>,
 }
 
@@ -207,7 +208,7 @@ impl Heads {
         Self { is_memory, heads }
     }
 
-    /// Walks `chains` of the heads.
+    /// Has `work` walk from `chains` of the heads.
     fn walk<T>(&mut self, chains: u32, work: impl FnOnce(&mut Walk) -> T) -> T {
         let chains = chains as usize;
         let chosen: Vec<usize> = if self.is_memory {
@@ -229,7 +230,7 @@ impl Heads {
     }
 }
 
-/// Parallel cursors, as many as one of [`CHAINS`].
+/// Cursors that walk in parallel. Their number is one of [`CHAINS`].
 #[derive(Debug)]
 struct Walk {
     cursors: Vec<Cursor>,
@@ -280,8 +281,8 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// Converts to the record's form. `alone_ns` is the latency of a single chain, for levels without a
-/// valid measurement; `more` is the advice for getting more time.
+/// Converts the points to the record's form. `alone_ns` is the latency of a single chain, for
+/// levels without a valid measurement of it. `more` advises the user how to get more time.
 fn record(
     level: &str,
     bytes: Option<usize>,

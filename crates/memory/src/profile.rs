@@ -3,8 +3,8 @@
 //!
 //! There is one record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, by
 //! default under `~/.local/state`, so machines that share a home directory are kept apart. A new
-//! measurement replaces the previous one if it is suitable, which
-//! [`unfit`](linerate_hierarchy::profile::unfit) decides. All commands work without the file.
+//! measurement replaces the previous one if the new one is suitable;
+//! [`unfit`](linerate_hierarchy::profile::unfit) decides this. All commands work without the file.
 
 use linerate_hierarchy::profile::{Found, Profile};
 use linerate_machine::identity::{Identity, identity};
@@ -35,7 +35,7 @@ pub enum StoreError {
         /// Reason.
         reason: String,
     },
-    /// No directory is known to store the profile in.
+    /// No directory is known in which to store the profile.
     NoHome,
     /// The profile cannot be serialized.
     NoJson(String),
@@ -94,8 +94,8 @@ fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
     Ok(Some(Stored { file: file.to_owned(), profile }))
 }
 
-/// Stores a record as the profile of this machine and returns its path. `replace` must write a file
-/// atomically.
+/// Stores a record as the profile of this machine and returns the path of the file. `replace` must
+/// write the file atomically.
 ///
 /// # Errors
 /// The profile cannot be written.

@@ -31,7 +31,7 @@ use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
-/// Samples of a single load per round, in addition to one for each length.
+/// Number of single-load samples in a round, in addition to one sample of each length.
 const SINGLES: usize = 8;
 
 /// Maximum number of single-load samples: more do not reveal finer clusters.
@@ -40,28 +40,30 @@ const MOST_SINGLES: usize = 100_000;
 /// Minimum number of single-load samples for a histogram.
 const LEAST_SINGLES: usize = 200;
 
-/// Minimum for the longest length: three ticks of a 10 ns clock at 1 ns per load.
+/// Lower limit on the longest length, in loads: at 1 ns per load, it spans three ticks of a 10 ns
+/// clock.
 const LEAST_LONGEST: u32 = 32;
 
-/// Clock ticks that the longest length should span: the mean of 1,000 samples, each off by at most
-/// half a tick, is then off by 0.1 % of that length.
+/// Number of clock ticks that the longest length should span. The mean of 1,000 samples, each off
+/// by at most half a tick, is then off by 0.1 % of that length.
 const STEPS: f64 = 16.0;
 
-/// Limits a sample to 0.1 ms at 6 ns per load.
+/// Upper limit on the longest length, in loads. It limits a sample to 0.1 ms at 6 ns per load.
 const MOST_LONGEST: u32 = 1 << 14;
 
 /// Maximum number of samples per window. They take 4 KiB, which must not evict the chain's lines
 /// from L1.
 const MOST_SAMPLES: usize = 512;
 
-/// Longer chains are not walked before each window: the work between windows evicts only about a
-/// hundred lines.
+/// Maximum number of lines in a chain that is walked before each window. Longer chains need no such
+/// walk, because the work between windows evicts only about a hundred lines.
 const LONGEST_WALK: usize = 1 << 14;
 
-/// Number of fastest windows used for the slope: a few thousand samples of each length.
+/// Number of fastest windows from which the slope is computed: they have a few thousand samples of
+/// each length.
 const QUIET_WINDOWS: usize = 128;
 
-/// Visits per level: neighbours on the host come and go.
+/// Number of visits per level. Visits are repeated because neighbours on the host come and go.
 const VISITS: usize = 3;
 
 /// Longer chains are measured once per pass: building them takes longer than the measurement.
@@ -72,13 +74,15 @@ const WINDOW: Duration = Duration::from_micros(500);
 /// Maximum number of histogram bins.
 const MOST_BINS: usize = 32;
 
-/// Relative distance within which a latency is attributed to a level: levels usually differ by at
-/// least a factor of two, and a single load is timed to within a fraction of a tick.
+/// Relative distance from a level's latency within which a load is attributed to that level. Levels
+/// usually differ by at least a factor of two, and a single load is timed to within a fraction of a
+/// tick.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
-    /// Measures a histogram per level, from a page-local chain in `arena` whose size is well within
-    /// the level. A level has no histogram if time runs out or no chain in the arena is within it.
+    /// Measures one histogram per level, on a page-local chain in `arena` whose size is well within
+    /// the level. A level has no histogram if time runs out, or if no chain in the arena can be
+    /// within that level.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
@@ -137,7 +141,8 @@ impl Stopwatch {
             window.clear();
             window.reserve(MOST_SAMPLES);
             if chain.len() <= LONGEST_WALK {
-                // Walks once around, so that the caches hold what they would hold in the long run.
+                // Walks once around the chain, so that the caches hold what they would hold in the
+                // long run.
                 let around = chain.len().next_multiple_of(MOST_WRITTEN as usize) as u32;
                 // SAFETY: as below.
                 at = unsafe { self.clock().time(at, around) }.1;
@@ -163,7 +168,7 @@ impl Stopwatch {
         }
     }
 
-    /// `None` if there are too few samples.
+    /// Converts the samples to the record's form; `None` if there are too few of them.
     fn record(
         &self,
         samples: &mut Samples,
@@ -183,7 +188,8 @@ impl Stopwatch {
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
         let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
-        // Known to within the timer step and the uncertainty of the overhead that is subtracted.
+        // A mode is known to within the timer step and the uncertainty of the overhead that is
+        // subtracted.
         let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
             name: name_of(mode.at, level, levels, step).map(str::to_owned),
@@ -212,7 +218,7 @@ impl Stopwatch {
     }
 }
 
-/// Warms the chain into its level, and estimates its latency in ns.
+/// Walks the chain to bring it into its level, and estimates the latency there in ns.
 fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Instant) -> f64 {
     let mut left = 2 * chain.len() as u64;
     let mut fastest = f64::INFINITY;
@@ -248,7 +254,7 @@ struct Samples {
 struct Window {
     /// ns per round.
     ns: f64,
-    /// Loads and elapsed time.
+    /// Number of loads and elapsed time of each sample.
     samples: Vec<(u32, u32)>,
 }
 
@@ -284,9 +290,9 @@ impl Window {
     }
 }
 
-/// Returns the mean time between reads with nothing between them, for a clock with steps of `step`;
-/// values above twice the median plus two steps were interrupted and are excluded. `None` if there
-/// are no values.
+/// Returns the mean time between two reads with no work between them, for a clock with steps of
+/// `step`. Values above twice the median plus two steps were interrupted and are excluded. `None`
+/// if there are no values.
 fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
@@ -296,7 +302,7 @@ fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
 /// For each level, returns the size of a chain well within it, in bytes: half its size for the
 /// first level, and for the others the geometric mean of the previous level's size and its own. For
 /// the last level, the chain is eight times as large as the previous level, or as large as the
-/// arena if that is at least twice as large as the previous level.
+/// arena if the arena is smaller than that but at least twice as large as the previous level.
 fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize)> {
     let mut before: Option<f64> = None;
     let mut sizes = Vec::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caches of a processor as reported by the OS, for comparison in `hierarchy`.
+//! The caches of a processor as the OS reports them; `hierarchy` compares them with the measured
+//! levels.
 
 use linerate_hierarchy::os_view::Level;
 use linerate_machine::topology::{Cache, CacheKind, Topology};

@@ -60,13 +60,13 @@ struct Scale {
     /// Maximum number of small pages: twice the second-level TLB of any known processor, and more
     /// if there is more time.
     most_pages: usize,
-    /// Total bytes of all arenas.
+    /// Maximum total size of all arenas in bytes.
     most_bytes: u64,
     passes: usize,
-    /// Number of refinements, in which sizes are added.
+    /// Maximum number of refinements; each adds sizes.
     refinements: usize,
-    /// Maximum number of measurements of the page counts around the first step until it is
-    /// determined: other threads on the core, and in the system, evict entries for a while.
+    /// How many times, at most, the page counts around the first step are measured until the step
+    /// is determined: other threads on the core, and in the system, evict entries for a while.
     at_edge: usize,
 }
 
@@ -98,8 +98,8 @@ impl Scale {
     }
 }
 
-/// Share of the time for lines one small page apart, if huge pages follow and if not. The rest is
-/// for finding the levels.
+/// Shares of the time that are spent on lines one small page apart: the first applies if lines one
+/// huge page apart follow, the second if not. The rest is for finding the levels.
 const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
@@ -109,9 +109,9 @@ pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     Scale::for_effort(bench.effort).most_bytes <= room
 }
 
-/// Measures both page sizes in separate arenas, together within the bench's memory limit; `used` is
-/// the page kind used by the other parts. Unavailable or undetermined values are absent with a
-/// reason.
+/// Measures both page sizes, in separate arenas that together stay within the bench's memory limit.
+/// `used` is the kind of pages that the other parts use. Unavailable or undetermined values are
+/// absent with a reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
     let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
@@ -196,15 +196,15 @@ impl Translation {
     }
 }
 
-/// Deadline for lines one small page apart.
+/// Deadlines for measuring lines one small page apart.
 struct Ends {
     usual: Instant,
-    /// Deadline if huge pages work and are measured too.
+    /// Deadline if huge pages work and are also measured one huge page apart.
     early: Instant,
 }
 
-/// Measures small pages, and huge pages with the same stride; also returns the share of huge pages
-/// that was granted.
+/// Measures small pages, and huge pages with the same stride. In addition to the samples, returns
+/// the granted share of huge pages.
 fn measure_by_small_pages(
     bench: &Bench<'_>,
     scale: &Scale,
@@ -212,7 +212,7 @@ fn measure_by_small_pages(
     ends: &Ends,
     random: &mut Rng,
 ) -> (Vec<tlb::Sample>, Vec<tlb::Sample>, Option<f64>) {
-    // Room for two arenas of pages and two small ones of packed lines.
+    // There must be room for two arenas of pages and for two small arenas of packed lines.
     let most = scale.most_pages.min(fitting(room / 2, bench.page, bench.line));
     let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
         return (Vec::new(), Vec::new(), None);
@@ -231,7 +231,7 @@ fn measure_by_small_pages(
         }
         let all = small.sizes_and(&sizes);
         small.pass(bench, &all, deadline, random);
-        // The edges of huge-page levels are not refined: half of the passes are enough.
+        // The edges of huge-page levels are not refined, so half of the passes are enough.
         if let Some(huge) = huge.as_mut().filter(|_| pass < FIRST_PASSES || pass % 2 == 0) {
             huge.pass(bench, &sizes, deadline, random);
         }

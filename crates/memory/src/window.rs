@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of a memory measurement: clean windows ([`linerate_trial::clean`]), counted, and at most
-//! 2 ms long so that most are undisturbed; the fastest of several is used
+//! Windows of a memory measurement. They are clean windows ([`linerate_trial::clean`]), at most 2
+//! ms long so that most are undisturbed, and they are counted. The fastest of several is used
 //! ([`linerate_trial::best`]).
 
 use linerate_machine::ticks::{is_invariant, ticks_per_s};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use linerate_trial::best::Best;
 
-/// Measures in windows and counts them; one per thread.
+/// Measures in windows and counts them. Each thread has its own instance.
 pub struct Windows<'a> {
     /// Progress observer.
     pub watch: Watch<'a>,
@@ -23,8 +23,8 @@ pub struct Windows<'a> {
     dropped: Cell<u64>,
 }
 
-/// Core frequency in GHz at `cycles_per_tick` core cycles per counter tick; `None` if the counter's
-/// rate varies, so that a tick has no fixed length.
+/// Returns the core frequency in GHz for `cycles_per_tick` core cycles per counter tick; `None` if
+/// the counter's rate varies, because a tick then has no fixed length.
 pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     let is_told = is_invariant() && cycles_per_tick > 0.0;
     is_told.then(|| cycles_per_tick * ticks_per_s() / 1e9)
@@ -35,7 +35,7 @@ pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
 pub struct Plan {
     /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Number of consecutive windows that must not beat the fastest.
+    /// Measuring ends when this number of consecutive windows has not beaten the fastest one.
     pub wanted: u32,
     /// Deadline, which applies even if fewer windows were measured.
     pub deadline: Instant,
@@ -51,8 +51,8 @@ pub struct Window {
 }
 
 impl<'a> Windows<'a> {
-    /// Windows for a measurement that begins now and should take `total`. The first call in a
-    /// process takes 20 ms to calibrate the tick.
+    /// Creates the windows for a measurement that begins now and should take `total`. The first
+    /// call in a process takes 20 ms, in which it calibrates the tick.
     pub fn new(watch: &Watch<'a>, total: Duration) -> Self {
         let (started, clock) = (Instant::now(), Machine::steady());
         Self { watch: *watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
@@ -79,12 +79,12 @@ impl<'a> Windows<'a> {
         self.watch.is_stopped()
     }
 
-    /// Advice for getting more time; completes a sentence.
+    /// Returns advice on how to get more time; the text completes a sentence.
     pub(crate) fn more_time(&self) -> &'static str {
         if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
     }
 
-    /// Adds the windows of another thread: kept and dropped.
+    /// Adds the windows that another thread has kept and dropped.
     pub(crate) fn add(&self, (kept, dropped): (u64, u64)) {
         self.kept.set(self.kept.get() + kept);
         self.dropped.set(self.dropped.get() + dropped);
@@ -108,14 +108,14 @@ impl<'a> Windows<'a> {
         count.set(count.get() + 1);
     }
 
-    /// The fastest window of `work` ([`best_of`]). `None` if no window was kept before the deadline
-    /// or a stop.
+    /// Returns the fastest window of `work` ([`best_of`]); `None` if no window was kept before the
+    /// deadline or a stop request.
     pub fn best_of(&self, plan: &Plan, work: impl FnMut(u64) -> u64) -> Option<Best> {
         self.best_with(plan, work, || {})
     }
 
-    /// Like [`best_of`](Self::best_of), but calls `beside` after each window, for quantities
-    /// sampled at the same time.
+    /// Like [`best_of`](Self::best_of), but calls `beside` after each window, to sample other
+    /// quantities at the same time.
     pub fn best_with(
         &self,
         plan: &Plan,
@@ -137,7 +137,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Advice for a run that cannot be longer: it is `--full` already.
+/// Planned time from which the advice is for a run that cannot be longer: it is `--full` already.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

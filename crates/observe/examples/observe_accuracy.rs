@@ -3,8 +3,9 @@
 //! each, and prints lines for the accuracy suite. The argument is the number of windows (default
 //! 3).
 //!
-//! A machine with other load takes CPU time from a program that wants all of it. So run time and
-//! waiting are checked together for threads that are known never to sleep.
+//! On a machine with other load, a program that wants all of a CPU's time does not get it. For
+//! threads that are known never to sleep, the time spent running and the time spent waiting are
+//! therefore checked together.
 
 use linerate_observe::{Request, Target, observe};
 use linerate_record::accuracy::Check;
@@ -124,7 +125,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes may take a moment to leave.
+        // The processes in the group may take a moment to leave it.
         std::thread::sleep(Duration::from_millis(50));
         drop(fs::remove_dir(&self.0));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the sampler for a polling thread: cost per packet and busy share determined from
-//! outside, compared with the thread's own measurements; and the cost of sampling to the sampler.
+//! Accuracy of the sampler for a polling thread: compares the cost per packet and the busy share,
+//! as determined from outside, with the thread's own measurements, and measures what sampling costs
+//! the sampler.
 //!
 //! `polling_accuracy [WINDOWS]`: windows of 5 s, 6 by default. The thread takes packets from a
 //! shared counter in bursts of at most 32, as a driver would, and measures the CPU time of one
@@ -20,7 +21,7 @@ use std::time::Duration;
 const BURST: u64 = 32;
 const SLICES: usize = 50;
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time between the samples of a slice and its packet count, nanoseconds.
+/// Maximum time in nanoseconds between the samples of a slice and the slice's packet count.
 const LATE_NS: u64 = 2_000_000;
 /// Number of slices in the one-second windows over which busy shares are compared.
 const SLICES_OF_SECOND: usize = 10;
@@ -33,7 +34,7 @@ struct Shared {
     offered: AtomicU64,
     taken: AtomicU64,
     tid: AtomicU64,
-    /// CPU time of the measured bursts (one in [`MEASURED`]), and their packets.
+    /// CPU time of the measured bursts (one in [`MEASURED`]), and the number of their packets.
     work_ns: AtomicU64,
     measured: AtomicU64,
     must_end: AtomicBool,
@@ -125,8 +126,8 @@ fn poll(shared: &Shared, kind: Kind) {
     black_box(x);
 }
 
-/// Offers packets at a rate that changes every 0.15 s, up to 0.9 of what the thread can do when
-/// each takes `cost_ns` of wall time.
+/// Offers packets at a rate that changes every 0.15 s. The rate is at most 0.9 of what the thread
+/// can process if each packet takes `cost_ns` of wall time.
 fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
     let mut random = Random::new(seed);
     let (mut changed, mut last, mut owed, mut rate) = (0, monotonic_ns(), 0.0, 0.0);
@@ -156,7 +157,7 @@ struct Window {
     observer: f64,
 }
 
-/// Watches a thread of `kind`; the error says why the sampler is silent.
+/// Watches a thread that runs a program of `kind`. The error says why the sampler is silent.
 fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
     let shared = Arc::new(Shared::default());
     let start = |f: fn(&Shared, Kind, f64, u64), cost_ns| {
@@ -164,7 +165,7 @@ fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
         std::thread::spawn(move || f(&shared, kind, cost_ns, seed))
     };
     let polling = start(|shared, kind, _, _| poll(shared, kind), 0.0);
-    // Bursts back to back first, for a rough cost per packet.
+    // The first bursts run back to back, to estimate a rough cost per packet.
     let warm_up = 1_000_000_000 / kind.work;
     let began_ns = monotonic_ns();
     shared.offered.store(warm_up, Relaxed);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program's own counters, read over its socket.
 //!
-//! The socket, the requests, the fields and their meaning are data: a file in `adapters`. A field
-//! that the file does not list as maintained is `null`. A program that hangs or sends invalid
-//! replies is not queried again; earlier replies are kept.
+//! The socket, the requests, the fields and their meaning are not code but data, in a file in
+//! `adapters`. A field that the file does not list as maintained is `null`. A program that hangs or
+//! sends invalid replies is not queried again; earlier replies are kept.
 
 mod listening;
 mod ports;
@@ -49,8 +49,8 @@ fn refusal(socket: &str, reason: &str) -> Unread {
 }
 
 impl Program {
-    /// Reads the counters: packets and, if counted, their bytes; `None` if it does not count
-    /// packets.
+    /// Reads the program's counters: packets and, if counted, their bytes; `None` if the program
+    /// does not count packets.
     pub(crate) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Ports(ports) => ports.read(),

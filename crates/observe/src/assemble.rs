@@ -343,7 +343,7 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
             what: "system_calls_asleep".to_owned(),
             reason:
                 "cannot read /proc/PID/syscall of some threads: the process belongs to another \
-                     user, or is not dumpable"
+                     user, is not dumpable, or kernel.yama.ptrace_scope forbids it"
                     .to_owned(),
             fix: Some("run as root".to_owned()),
         });

@@ -199,8 +199,11 @@ impl Asked<'_> {
         }
         tried.truncate(CONTENDERS);
         if let Some(calmer) = calmer {
-            // The second best mapping gives way, or the last where there is no other.
-            tried.truncate(CONTENDERS - 1);
+            if tried.len() == CONTENDERS {
+                // The second best mapping gives way, unless it is the baseline's.
+                let is_kept = tried[1].proposal.mapping == *self.mapping;
+                tried.remove(if is_kept { CONTENDERS - 1 } else { 1 });
+            }
             tried.push(calmer);
         }
         tried
@@ -263,4 +266,35 @@ fn speedup_figure(speedup: Option<Estimate>) -> Figure {
     const METHOD: &str = "median of the ratios within each round";
     let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_plan::model::Prediction;
+
+    fn proposal(stages: usize, burst: u32) -> Proposal {
+        let prediction =
+            Prediction { kpps: Estimate::exactly(1000.0), bottleneck: 0, memory_bound: false };
+        Proposal { name: String::new(), mapping: Mapping::merged(stages), burst, prediction }
+    }
+
+    /// The baseline has three stages in one worker; mappings of other sizes stand for others.
+    #[test]
+    fn other_kernels_are_tried_whatever_else_is() {
+        let baseline = Mapping::merged(3);
+        let asked = Asked { mapping: &baseline, burst: 32, p99_limit_ns: None };
+        let bursts = |proposals: &[Proposal]| -> Vec<(usize, u32)> {
+            let tried = asked.contenders(proposals);
+            tried.iter().map(|one| (one.index, one.proposal.burst)).collect()
+        };
+        // The best has larger bursts, and is tried with those of the path, too.
+        let proposals =
+            [proposal(5, 64), proposal(5, 32), proposal(6, 64), proposal(7, 64), proposal(3, 32)];
+        assert_eq!(bursts(&proposals), [(0, 64), (4, 32), (1, 32)]);
+        let second = [proposal(5, 64), proposal(5, 32), proposal(3, 32), proposal(7, 64)];
+        assert_eq!(bursts(&second), [(0, 64), (2, 32), (1, 32)]);
+        let same = [proposal(5, 32), proposal(6, 32), proposal(7, 32), proposal(3, 32)];
+        assert_eq!(bursts(&same), [(0, 32), (1, 32), (3, 32)]);
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Figure {
     pub(crate) truth: Option<Truth>,
 }
 
-/// True value, which an interval should contain.
+/// The true value, which the figure's interval should contain.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Truth {
@@ -94,7 +94,8 @@ mod tests {
     use super::List;
     use std::path::Path;
 
-    /// Checks the lists next to result pages; other files there contain no commands.
+    /// Checks the lists next to the result pages. Other TOML files there contain no commands and
+    /// are skipped.
     #[test]
     fn the_lists_of_the_pages_can_be_read() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tabulates figures from records as Markdown for result pages: one run of each command or the
-//! median of several runs, next to the required values.
+//! Prints figures from records as Markdown tables for result pages: the value from one run of each
+//! command, or the median of several runs, next to the required value.
 //!
 //! ```text
 //! figures LIST.toml [--rounds N]

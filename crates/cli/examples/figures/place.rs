@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// Returns the value at a path; the error explains a missing number.
+/// Returns the value at a path; the error explains why there is no number.
 pub(crate) fn find(records: &[Record], place: &str) -> Result<Found, String> {
     if let Some((above, under)) = place.split_once(" over ") {
         let value = find(records, above)?.value / find(records, under)?.value;
@@ -55,7 +55,7 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
     match (value, part.split_once('=')) {
         (Value::Array(list), Some((key, wanted))) => {
             let wanted = wanted.replace('~', "/");
-            // A number is matched by its JSON form.
+            // Numbers are compared in their JSON form.
             let shown = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
             let is_wanted = |one: &&Value| one.get(key).map(shown).as_ref() == Some(&wanted);
             list.iter().find(is_wanted)

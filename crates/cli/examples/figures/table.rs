@@ -9,7 +9,7 @@ use linerate_report::markdown_table;
 
 const ABSENT: &str = "-";
 
-/// Values of a figure across the runs of its command.
+/// Values of one figure from all runs of its command.
 struct Row<'l> {
     command: &'l Command,
     figure: &'l Figure,
@@ -17,7 +17,7 @@ struct Row<'l> {
     values: Vec<f64>,
     /// Reason for the first missing value.
     reason: Option<String>,
-    /// Number of runs whose interval contains the true value, and number of runs with both an
+    /// Number of runs whose interval contains the true value, and number of runs that have both an
     /// interval and a true value.
     held: Option<(usize, usize)>,
 }
@@ -85,7 +85,7 @@ impl<'l> Row<'l> {
     }
 }
 
-/// A column: its heading, and the function that returns its cell for a row.
+/// A column: its heading, and a function that returns the cell for a given row.
 type Column = (String, Cell);
 
 type Cell = fn(&Row<'_>) -> String;

@@ -11,7 +11,7 @@ use linerate_plan::sketch::{Known, Sketch, sketch, text};
 use linerate_record::Record;
 use std::path::{Path, PathBuf};
 
-// Information that another program's record lacks.
+// Options that supply information missing from another program's record.
 #[derive(Debug, Args)]
 pub(super) struct Sketching {
     /// Write the path derived from another program's record to this file
@@ -64,7 +64,7 @@ impl Sketching {
         }
     }
 
-    /// The path in another program's record.
+    /// Derives a path from another program's record.
     pub(super) fn draw(&self, file: &Path, record: &Record) -> Result<Sketch, Failure> {
         let known = Known { clock_ghz: self.clock, packets: self.packets };
         let name = file.display().to_string();
@@ -72,7 +72,7 @@ impl Sketching {
             .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
     }
 
-    /// The generated path file, and the path parsed from it.
+    /// The path parsed from the generated path file, and the text of that file.
     pub(super) fn described(
         &self,
         drawn: &Sketch,
@@ -87,7 +87,7 @@ impl Sketching {
     }
 }
 
-/// The path in a file, with its costs replaced by those from the record.
+/// The path in a file, with its costs replaced by those in the record.
 pub(super) fn recosted(
     mut described: Described,
     drawn: &Sketch,

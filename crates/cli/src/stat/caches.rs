@@ -18,7 +18,7 @@ use linerate_memory::profile;
 use linerate_record::{Body, Record, Tier};
 use linerate_stat::sim::Geometry;
 
-/// The request, or `None` for the values stated by the system.
+/// The requested caches; `None` for those that the system states.
 pub(super) fn caches(
     args: &StatArgs,
     baseline: Option<&Record>,
@@ -39,8 +39,8 @@ pub(super) fn caches(
     }
 }
 
-/// Cache geometry without an option. A missing profile is not an error; if the system states no
-/// caches either, the simulator reports that.
+/// Cache geometry if no option is given. A missing profile is not an error. If the system does not
+/// state its caches either, the simulator reports that.
 fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     if let Some(Body::Stat(before)) = baseline.map(|record| &record.body)
         && let Some(caches) = before.caches.as_ref().filter(|c| Geometry::is_of_this_machine(c))
@@ -70,8 +70,8 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     }
 }
 
-/// This machine's caches with the sizes in a profile. Pointer chases do not measure the instruction
-/// cache, which is always as stated.
+/// This machine's caches, with the sizes measured in a profile. The size of the instruction cache
+/// is always the stated one, since pointer chases cannot measure it.
 fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let stated = Geometry::this_machine().map_err(Failure::new)?;
     let [d1, ll] = profile.levels();
@@ -84,7 +84,7 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }
 
-/// Source of the size of a cache.
+/// States where the size of a cache comes from.
 fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
         Seen::AsStated => format!("{name} measured, same as stated"),

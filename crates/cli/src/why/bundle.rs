@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One file to attach to a bug report, with the records of `why` and `doctor`.
+//! A single file to attach to a bug report: the records of `why` and `doctor`.
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
     Ok(format!("{bundle:#}\n"))
 }
 
-/// Command lines of those watched processes that are still running, by process ID.
+/// Command lines, by process ID, of the watched processes that are still running.
 fn command_lines(record: &Record) -> Value {
     let Body::Why(report) = &record.body else { return Value::Null };
     let one = |pid: &u32| {

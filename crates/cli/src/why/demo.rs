@@ -2,8 +2,8 @@
 //! `linerate why --demo`: a program that loses packets for a known reason, explained like any
 //! other.
 //!
-//! Two child processes run the demo in their own user and network namespaces, which requires no
-//! root and changes nothing outside them:
+//! Two child processes run the demo in their own user and network namespaces. This does not require
+//! root and changes nothing outside the namespaces:
 //!
 //! ```text
 //! this program --starts--> sender: enters a user and a network namespace, starts
@@ -14,7 +14,7 @@
 //!              <--counts-- what both counted themselves: the truth
 //! ```
 //!
-//! Each child exits when its standard input is closed, or after its own time limit.
+//! Each child exits when its standard input is closed or its time limit expires.
 
 mod parts;
 mod scene;
@@ -42,16 +42,17 @@ const PER_SECOND: f64 = 20_000.0;
 /// Pause of the receiver between reads.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Receive buffer requested by the receiver: the kernel grants twice as much, enough for some 85
-/// short datagrams of 768 bytes each including overhead, whereas 200 arrive during a pause.
+/// Size of the receive buffer requested by the receiver. The kernel grants twice as much, which
+/// holds some 85 short datagrams (768 bytes each, including overhead), but 200 arrive during a
+/// pause.
 const BUFFER_BYTES: u32 = 32 << 10;
 
-/// Loss shares that differ by less than this are considered equal: the observation window lies
-/// within the counting window.
+/// Loss shares that differ by less than this are considered equal. They may differ because the
+/// observation covers only part of the time that the children count.
 const TOLERANCE: f64 = 0.05;
 
-/// Like [`TOLERANCE`], for a machine without idle CPUs: the loss changes from moment to moment
-/// there, and counters that are read one after another are further apart in time.
+/// Like [`TOLERANCE`], but for a machine without idle CPUs, where the loss changes from moment to
+/// moment, and more time passes between reading one counter and the next.
 const TOLERANCE_BUSY: f64 = 0.15;
 
 /// Share of idle CPU time below which a machine counts as busy.
@@ -74,8 +75,8 @@ impl Part {
     }
 }
 
-/// Runs the demo, explains it, and compares the diagnosis with the truth. Returns `No` if they
-/// disagree.
+/// Runs the demo, diagnoses it like any other program, and compares the diagnosis with the truth.
+/// Returns `No` if they disagree.
 pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
     let scene = Scene::start(args.window())?;
     let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
@@ -130,16 +131,17 @@ fn compare(record: &Record, truth: Truth) -> (bool, String) {
     }
 }
 
-/// Share of idle time over all CPUs, if it could be read.
+/// Share of idle time, averaged over all CPUs, if it could be read.
 fn idle_share(report: &WhyReport) -> Option<f64> {
     let cpus = &report.observation.cpus;
     let idle: f64 = cpus.iter().map(|cpu| cpu.idle).sum();
     (!cpus.is_empty()).then(|| idle / cpus.len() as f64)
 }
 
-/// Share of the packets at the receiver's interface that the ledger reports as lost.
+/// Share of the packets for the receiver that the ledger reports as lost; the others were received.
+/// The interface counts them, too, but is read at another moment.
 fn lost_share(report: &WhyReport) -> Option<f64> {
-    let interface = report.observation.interfaces.iter().find(|found| found.name == FAR)?;
     let lost = ledger(&report.observation).lost()? as f64;
-    (interface.rx_packets > 0).then(|| lost / interface.rx_packets as f64)
+    let received = report.observation.packets.as_ref()?.packets as f64;
+    (lost + received > 0.0).then(|| lost / (lost + received))
 }

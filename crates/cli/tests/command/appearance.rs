@@ -4,7 +4,8 @@
 use crate::rig::{Folder, command, edge};
 use linerate_record::fixtures;
 
-/// Stdout of the program, run without `LINERATE_DETAILS` and with these environment variables.
+/// Runs the program without `LINERATE_DETAILS` and with the given environment variables; returns
+/// its stdout.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command(arguments);
     command.env_remove("LINERATE_DETAILS").envs(variables.iter().copied());

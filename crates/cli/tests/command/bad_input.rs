@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rejected input: each error states the reason and a remedy.
+//! Rejected input. Each error must state the reason and a remedy.
 
 use crate::rig::{EDGE_TIME, Folder, a_processor, edge, pcap, refused, split_path, udp};
 use std::fs;
 
-/// Line and column, counted from 1, of a text that occurs once in another.
+/// Line and column, counted from 1, of `part`, which must occur exactly once in `text`.
 fn place(text: &str, part: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "{part}");
     let before = text.split(part).next().unwrap_or_default();
@@ -16,8 +16,8 @@ fn place(text: &str, part: &str) -> String {
 fn reports_errors_with_position_and_suggestion() {
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
-        // Original text, its replacement; the text that the error location points to; the expected
-        // message.
+        // Original text; its replacement; the text that the reported location must point to; the
+        // expected message.
         ("burst = 32", "brust = 32", "brust", &["unknown key 'brust' in [run]", "'burst'"]),
         ("\"verify\"\n", "\"verfy\"\n", "\"verfy\"", &["'kind' cannot be 'verfy'", "'verify'"]),
         ("mtu = 1600", "mut = 1600", "mut", &["unknown key 'mut'", "'mtu'"]),

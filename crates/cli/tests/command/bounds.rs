@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resource limits: infinite files, memory, file sizes, threads. Failures are reported in a
-//! sentence and leave no files behind.
+//! Resource limits: infinite files, memory, file sizes, threads. A failure is reported in one
+//! sentence and leaves no files behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};
 use serde_json::Value;

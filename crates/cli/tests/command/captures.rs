@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real-world captures: segments coalesced by offload, truncated frames, damage.
+//! Captures as found in practice: segments coalesced by offload, truncated frames, damage.
 
 use crate::dissector::{is_installed, judge};
 use crate::records::assert_conserved;
@@ -9,7 +9,8 @@ use crate::rig::{
 use crate::rig::{EDGE_PACKETS, udp};
 use linerate_record::run::CutSegments;
 
-/// Path that replays `capture` once with these source keys and writes its output to `out`.
+/// A path that replays `packets` packets of `capture`, with additional source keys, and writes them
+/// to `out`.
 fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     format!(
         "[source]\nkind = \"capture\"\nfile = {capture:?}\n{keys}\n[[stage]]\nkind = \"parse\"\n\
@@ -17,7 +18,8 @@ fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     )
 }
 
-/// TCP frame with timestamps and `payload` bytes of payload, as captured with checksum offload.
+/// A TCP frame with the timestamp option and `payload` bytes of payload, as captured with checksum
+/// offload.
 fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     let total = (20 + 32 + payload) as u16;
     let mut frame = vec![2; 12];
@@ -58,7 +60,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     if is_installed() {
         let judgement = judge(&out);
         assert_eq!((judgement.frames, judgement.malformed), (12, 0), "{judgement:?}");
-        // The headers of the acknowledgement are as captured, without valid checksums.
+        // The headers of the acknowledgement are written as captured, i.e. without valid checksums.
         assert_eq!((judgement.bad, &judgement.good[1..3]), (1, &[11, 11][..]), "{judgement:?}");
     }
 
@@ -74,7 +76,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let file = folder.write("rest.toml", path(&capture, &rest, 1, &out));
     let done = linerate(&["run", &file]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    assert!(done.stderr.contains("most for `joined_segments` (1 packet"), "{}", done.stderr);
+    assert!(done.stderr.contains("mostly for `joined_segments` (1 packet"), "{}", done.stderr);
     assert!(done.stdout.contains("\nleft out    99."), "{}", done.stdout);
     let whole = format!("{keep}\nbuffer_bytes = 65407");
     let file = folder.write("whole.toml", path(&capture, &whole, 2, &out));
@@ -106,7 +108,7 @@ fn checksums_left_to_the_interface_are_computed() {
     assert!(checked.contains("checksums completed in 2 frames"), "{checked}");
     if is_installed() {
         let judgement = judge(&out);
-        // Of the three TCP segments, the one with a wrong checksum keeps it.
+        // One of the three TCP segments has a wrong checksum, which is kept.
         let tcp = judgement.good[2];
         assert_eq!((judgement.frames, judgement.malformed, tcp), (4, 0, 2), "{judgement:?}");
     }
@@ -178,8 +180,9 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     }
 }
 
-/// Recorded on `lo` by `dumpcap -i any`, with LINUX_SLL and with LINUX_SLL2, and the first capture
-/// reduced to raw IP by editcap: six IPv4 packets, two IPv6 packets.
+/// Two captures recorded on `lo` by `dumpcap -i any`, one with LINUX_SLL and one with LINUX_SLL2
+/// headers, and the first of them reduced to raw IP by editcap. Each has six IPv4 packets and two
+/// IPv6 packets.
 const HEADERLESS: [&str; 3] = ["cooked.pcap", "cooked-2.pcap", "raw-ip.pcap"];
 
 #[test]

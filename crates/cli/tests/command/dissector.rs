@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An independent check of the stages: tshark finds no errors in the written captures.
+//! An independent check of the stages: tshark must not find errors in the captures they write.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
 use crate::rig::{edge, pcap, report, udp, workers};
 use std::process::{Command, Stdio};
 
-/// Fields that tshark prints per frame: malformed or not, then the status of each checksum.
+/// Fields that tshark prints for each frame: whether it is malformed, then the status of each
+/// checksum.
 const FIELDS: [&str; 6] = [
     "_ws.malformed",
     "ip.checksum.status",
@@ -76,7 +77,8 @@ fn the_dissector_detects_faults() {
     assert_eq!(judge(&file), Judgement { frames: 3, malformed: 1, bad: 1, good });
 }
 
-/// Writes the output of the edge router without the stages in `left_out`, and dissects it.
+/// Runs the edge router without the stages in `left_out`, and asserts that tshark finds no errors
+/// in its output.
 fn assert_nothing_is_wrong(left_out: &[&str]) {
     if !is_installed() {
         return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: on any machine the answer is complete, and identical for people and scripts.
+//! `linerate doctor`: on any machine, the answer is complete, and people and scripts get the same
+//! one.
 
 use crate::rig::{Folder, answered, linerate, record, refused};
 use crate::validator::Validator;
@@ -22,7 +23,7 @@ fn the_record_obeys_the_schema_and_holds_the_figures_by_name() {
     assert_eq!(json["kind"], "doctor");
     let names: Vec<&String> = json["summary"].as_object().expect("an object").keys().collect();
     assert_eq!(names[..3], ["advice", "best_tier", "counters_at_once"]);
-    // ARM also has entries for registers.
+    // On ARM, there are also entries for registers.
     let tiers = names[3..].iter().filter(|name| !name.ends_with("_registers"));
     let tiers: Vec<&str> = tiers.map(|name| name.as_str()).collect();
     assert_eq!(tiers, ["tier_hw", "tier_model", "tier_sim", "tier_sw", "tier_user"]);
@@ -106,7 +107,7 @@ fn reports_missing_valgrind() {
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     let fix = valgrind.fix.as_deref();
-    // Without a PATH, no package manager is found to install it, either.
+    // Without a `PATH`, no package manager is found either that could install it.
     assert_eq!(fix, Some("echo \"$PATH\"  # install Valgrind in one of these"));
 }
 

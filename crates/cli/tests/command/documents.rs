@@ -9,7 +9,7 @@ use linerate_stages::{KINDS, specs};
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// The reference's fenced code blocks in a language.
+/// The fenced code blocks of the reference that are in the given language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ fn sources() -> Vec<SourceSpec> {
 
 #[test]
 fn the_reference_has_every_key() {
-    // The reference leaves the kinds of stage to `linerate stages`.
+    // The reference does not list the kinds of stage: `linerate stages` does.
     let expected = help(Kinds { stages: &[], sources: &sources() });
     assert!(
         blocks("text").contains(&expected),

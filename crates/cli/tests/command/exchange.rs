@@ -51,7 +51,7 @@ fn the_dump_of_the_document_has_its_figures() {
         assert!((found - wanted).abs() <= tolerance, "{name}: {found} against {wanted}");
     }
     assert_eq!((&strand["bound"], &summary["faults"]), (&"memory".into(), &0.into()));
-    // The same values by name, as in every record.
+    // The same values are also available by name, as in every record.
     for name in ["kpps", "ticks_per_packet", "instructions_per_packet", "cpi", "dc_pti"] {
         assert_eq!(summary[format!("cpu_4_{name}")], strand[name], "{name}");
     }
@@ -60,13 +60,13 @@ fn the_dump_of_the_document_has_its_figures() {
     let assumed = linerate(&["import", SAMPLE]);
     assert!(assumed.stdout.contains("assumed"), "{assumed:?}");
     assert!(!linerate(&["import", SAMPLE, "--machine", "t1"]).stdout.contains("assumed"));
-    // The document does not give the T2's event codes.
+    // The Netra document does not give the T2's event codes.
     let summary = import(SAMPLE, &["--machine", "t2"]);
     assert_eq!(summary["strands"][0]["cpi"], Value::Null);
     assert!(number(&summary["strands"][0], "kpps") > 360.0, "at 1.4 GHz");
 }
 
-/// The event codes are those of an unknown processor, so the T1's are not assumed.
+/// The dump has event codes of an unknown processor, so it must not be read with the T1's codes.
 #[test]
 fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     assert!((number(&summary["strands"][0], "dc_pti") - 44.95).abs() < 0.005);
 }
 
-/// A count scaled by perf has the raw count as its lower end, and a warning.
+/// A count that perf scaled gets a warning, and the raw count is the lower end of its interval.
 #[test]
 fn scaled_counts_of_perf_are_marked() {
     let folder = Folder::new();

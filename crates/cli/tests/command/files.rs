@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that commands read and write: no data is lost if a file is named twice or cannot be
-//! written.
+//! Files that commands read and write: naming a file twice, or naming one that cannot be written,
+//! must not lose data.
 
 use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
 use linerate_record::Record;
@@ -32,7 +32,7 @@ fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Runs a command that must fail before it does anything.
+/// Runs a command that must fail before it changes any file.
 fn refused(folder: &Folder, arguments: &[&str], why: &str) {
     let before = contents(folder);
     let done = linerate(arguments);
@@ -94,7 +94,8 @@ fn commands_that_read_records_overwrite_none() {
     refused(&folder, &["stat", "--record", &new, "-o", &new, "--", "true"], SAME);
 }
 
-/// Expects the result on stdout, and an error about an unwritable file.
+/// Asserts that the result was printed to stdout, with an error about the file that could not be
+/// written.
 fn printed_output_and_errors(done: &Done, file: &str) {
     assert!(!done.stdout.is_empty() && matches!(done.status, Some(2 | 125)), "{done:?}");
     assert!(done.stderr.contains(&format!("cannot write {file}: ")), "{done:?}");
@@ -156,7 +157,7 @@ fn options_that_were_replaced_name_the_new_one() {
     refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "--svg DIR writes");
 }
 
-/// `-` is standard input or output wherever a file is expected.
+/// `-` means standard input or output wherever a file is expected.
 #[test]
 fn a_dash_is_standard_input_and_output() {
     let folder = folder();

@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Timeout after which a command counts as hung; shorter than its requested duration.
+/// Time after which a command is considered hung; shorter than the duration requested of the
+/// command.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Whether the program handles SIGINT (2).
@@ -31,8 +32,8 @@ fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// CPU time of all the program's threads so far in milliseconds: utime and stime from proc(5),
-/// whose ticks are 10 ms on every machine.
+/// CPU time used so far by all threads of the program, in milliseconds: utime plus stime from
+/// proc(5), whose ticks are 10 ms on every machine.
 fn cpu_ms(child: &Child) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     // The program's name is in parentheses and may contain any character.
@@ -41,8 +42,9 @@ fn cpu_ms(child: &Child) -> u64 {
     (ticks(12) + ticks(13)) * 10
 }
 
-/// Starts a command, interrupts it after `work_ms` of CPU time (unaffected by other programs), and
-/// waits for its exit. The requested work takes several times as long.
+/// Starts a command, interrupts it once it has used `work_ms` of CPU time, and waits for it to
+/// exit. CPU time does not depend on other programs. The work requested of the command takes
+/// several times as long.
 fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     let _share = a_share_of_the_processors();
     let mut command = command(arguments);
@@ -61,7 +63,8 @@ fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     while start.elapsed() < PATIENCE && child.try_wait().is_ok_and(|status| status.is_none()) {
         sleep(Duration::from_millis(10));
     }
-    // Has no effect on an exited process; one that is still running then has no exit status.
+    // This has no effect on a process that has exited. One that is still running is killed, and
+    // thus has no exit status.
     child.kill().expect("a child can be ended");
     let status = child.wait().expect("a child can be waited for").code();
     let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("it read"));
@@ -126,7 +129,7 @@ fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
     }
 }
 
-/// Stopped before or after the first results.
+/// The measurement is interrupted before or after its first results.
 #[test]
 fn a_measurement_of_memory_prints_what_it_has() {
     for work in [0, 300] {

@@ -35,7 +35,7 @@ fn report(record: &Record) -> &KernelsReport {
     }
 }
 
-/// A present number is finite and positive; a missing one has a reason.
+/// Asserts that a number, if present, is finite and positive, and that a missing one has a reason.
 fn assert_times(row: &Row) {
     match row.cycles {
         Some(cycles) => {
@@ -85,7 +85,7 @@ fn a_quick_run_has_all_values_for_scripts() {
         for name in supported.map(|v| v.name.as_str()).chain(["selected", "dispatch"]) {
             assert!(rows().any(|row| row.variant == name), "{kernel} {name}");
         }
-        // The fastest bound is its own bound: the ratio of its time to itself is 1 in each round.
+        // The fastest bound is compared with itself, so its ratio is 1 in every round.
         let itself = rows().filter(|row| row.bound.as_deref() == Some(&row.variant));
         assert!(itself.clone().count() > 0, "{kernel}");
         for row in itself {
@@ -182,7 +182,7 @@ fn the_list_has_every_variant_and_every_peer() {
         assert!(text.contains(name), "{name}: {text}");
     }
     assert!(text.contains("selected for"), "{text}");
-    // There are always some variants for other architectures, all on one line.
+    // There are always variants for other architectures; they are all on one line.
     let absent = text.lines().find(|line| line.starts_with("not in this build: "));
     let foreign = if cfg!(target_arch = "aarch64") { "sse2" } else { "adcs" };
     assert!(absent.is_some_and(|line| line.contains(foreign)), "{text}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole program, started as users start it: output, exit status, files. In tests with several
-//! workers, the workers share CPUs, so that every test runs on any machine; no test asserts a time.
+//! Tests of the whole program, started as a user would: output, exit status, files. Tests with
+//! several workers let them share CPUs, so that every test runs on any machine. No test asserts a
+//! time.
 #![forbid(unsafe_code)]
 
 mod appearance;

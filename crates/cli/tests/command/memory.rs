@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Options for little memory, a short run and no stored profile.
+/// A command that uses little memory, runs briefly and does not store a profile.
 const SMALL: [&str; 5] = ["memory", "--quick", "--max", "8M", "--no-store"];
 
 fn report(record: &Record) -> &MemoryReport {
@@ -117,7 +117,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     }
 }
 
-/// A limit beyond the machine's memory causes neither swapping nor an error.
+/// A limit larger than the machine's memory causes neither swapping nor an error.
 #[test]
 fn requests_are_limited_to_the_machine() {
     let largest = u64::MAX.to_string();
@@ -168,8 +168,8 @@ fn one_processor_is_enough() {
     assert!(report.loaded.iter().all(|row| row.threads == 0), "{:?}", report.loaded);
 }
 
-/// Small pages are used on request; huge pages if the system grants them, otherwise the report
-/// explains why not.
+/// Base pages are used on request. Huge pages are used on request if the system grants them;
+/// otherwise, the report explains why they are not.
 #[test]
 fn requested_pages_are_used_or_refused_with_a_reason() {
     let of =
@@ -198,7 +198,7 @@ fn people_get_a_report_and_a_plot() {
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
 }
 
-/// The tables of `linerate memory` are not split, so widths below 80 columns count as 80.
+/// The tables of `linerate memory` are not split, so a width below 80 columns is treated as 80.
 #[test]
 fn lines_have_the_requested_width_for_memory() {
     for (columns, wanted) in [("60", 80), ("90", 90)] {
@@ -210,7 +210,7 @@ fn lines_have_the_requested_width_for_memory() {
     }
 }
 
-/// A home directory for a command.
+/// A directory for the state of a command, i.e. its stored profile.
 struct Home(Folder);
 
 impl Home {
@@ -223,7 +223,7 @@ impl Home {
         Done { status: output.status.code(), stdout, stderr }
     }
 
-    /// File of the stored profile, if there is one.
+    /// The file with the stored profile, if there is one.
     fn profile(&self) -> Option<std::path::PathBuf> {
         let files = std::fs::read_dir(self.0.file("state/linerate")).ok()?;
         let files: Vec<_> = files.map(|entry| entry.expect("a file").path()).collect();
@@ -231,7 +231,7 @@ impl Home {
         files.into_iter().next()
     }
 
-    /// Path of this machine's profile.
+    /// The file in which this machine's profile would be stored.
     fn place(&self) -> String {
         let sentence = self.reported().sentence;
         let place = sentence
@@ -247,7 +247,8 @@ impl Home {
         report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
     }
 
-    /// A home with a modified profile of this machine, suitable or not.
+    /// A home with a profile of this machine to which `change` was applied, whether or not the
+    /// result is suitable.
     fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
         let home = Self(Folder::new());
         let mut profile = record(small());
@@ -316,7 +317,7 @@ fn a_profile_that_cannot_be_kept_fails_nothing() {
     assert!(said.contains("not stored as this machine's profile"), "{said}");
 }
 
-/// All levels as the OS reports them, except the last, which gets this verdict.
+/// Makes all levels agree with the OS, except the last, which gets the given verdict.
 fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     report.os_view.iter_mut().for_each(|view| view.verdict = OsVerdict::Agrees);
     if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
@@ -324,7 +325,7 @@ fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     }
 }
 
-/// L1 as the OS reports it, and 6 MiB found of the last level.
+/// Makes all levels agree with the OS, except the last, for which 6 MiB were found.
 fn smaller(report: &mut MemoryReport) {
     last_level(report, OsVerdict::Agrees);
     let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "synthetic");
@@ -369,7 +370,8 @@ fn simulated_caches_are_those_of_the_profile() {
     let note = "i1 as stated; d1 measured, same as stated; ll as stated, not measured";
     assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
-    // A baseline is compared with a run that simulates the same caches, whichever they are.
+    // A run that is compared with a baseline simulates the same caches as the baseline, whichever
+    // those are.
     let kept = home.0.file("baseline.json");
     for (caches, wanted) in [("os", &stated), ("profile", &measured)] {
         simulated(&home, &["--caches", caches, "--record", &kept]).expect("as before");
@@ -378,7 +380,7 @@ fn simulated_caches_are_those_of_the_profile() {
     }
 }
 
-/// With a profile according to which the caches hold hardly any packets.
+/// Uses a profile according to which the caches hold hardly any packets.
 #[test]
 fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {

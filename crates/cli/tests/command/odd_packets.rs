@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures with unusable packets: the good packets are replayed, the others counted.
+//! Captures with unusable packets: the good packets are replayed, and the others are counted by
+//! cause.
 
 use crate::records::assert_conserved;
 use crate::rig::{EDGE_PACKETS, EDGE_TIME, Folder, answered, edge, pcap, report, udp};
@@ -16,8 +17,8 @@ fn arp() -> Vec<u8> {
     frame
 }
 
-/// Frames that no sane network carries, each with the stage that drops it and the expected cause:
-/// those rejected on reading the capture, then the rest by stage.
+/// Frames that the edge router cannot use, each with the stage that drops it and the expected
+/// cause. The stage is empty for frames that are rejected when the capture is read.
 fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let good = udp(9);
     let mut bad_length = good.clone();
@@ -41,7 +42,7 @@ fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     ]
 }
 
-/// A capture of good packets with odd ones in between; truncated packets are marked as such.
+/// A capture of good packets with odd ones in between.
 fn capture(odd: &[Vec<u8>]) -> Vec<u8> {
     let good: Vec<_> = (0..GOOD as u8).map(udp).collect();
     let rest = good.iter().skip(odd.len());
@@ -68,7 +69,7 @@ fn good_packets_go_through_and_odd_ones_are_counted_by_cause() {
     let odd = odd();
     let frames: Vec<_> = odd.iter().map(|(frame, ..)| frame.clone()).collect();
     let mut bytes = capture(&frames);
-    // One more packet, of which only the headers were captured, and the start of another.
+    // Append a packet of which only the headers were captured, and the start of another packet.
     let mut cut = pcap([&udp(1)[..42]]);
     cut[36..40].copy_from_slice(&60_u32.to_le_bytes());
     bytes.extend(&cut[24..]);

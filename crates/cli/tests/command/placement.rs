@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappings that differ only in placement give the same packets per flow in the same order.
+//! The mapping does not affect the output: each flow has the same packets in the same order.
 
 use crate::records::assert_conserved;
 use crate::rig::{EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, edge, report, workers};
 use linerate_dataplane::capture;
 use std::collections::BTreeMap;
 
-/// More packets than the capture contains, so that flows repeat.
+/// Number of packets: more than the capture contains, so that flows repeat.
 const PACKETS: u64 = 10_000;
 
-/// Flow key, from the inner headers in a tunnel: addresses, protocol, and the field that
-/// distinguishes hosts behind one translated address, i.e. ports, echo identifier, or fragment
-/// identification.
+/// Flow key of a packet (of the inner packet if it is tunnelled): addresses, protocol, and the
+/// field that distinguishes hosts behind one translated address, i.e. ports, echo identifier, or
+/// fragment identification.
 fn flow(frame: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     const TUNNEL: usize = 20 + 4;

@@ -127,7 +127,7 @@ fn workers_that_share_a_pipe_are_simulated() {
     let text = PATH.replace("ns = 90", "ns = 90\ninstructions = 300");
     std::fs::write(&file, text).expect("the folder can be written");
     let summary = summary(&["--machine", "t1", "--workers", "2", &file]);
-    // 500 instructions on one worker, alone on its pipe, and one poll instruction per packet.
+    // One worker, alone on its pipe: 500 instructions and one poll instruction per packet.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps / (1.2e6 / 501.0) - 1.0).abs() < 0.01, "{kpps}");
     assert_eq!(summary["bottleneck"], "shape");

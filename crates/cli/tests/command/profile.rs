@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const BUSY: [&str; 3] = ["--", "sha256sum", "/dev/zero"];
 
-/// The record of a busy command.
+/// Profiles a busy command; returns the record.
 fn sampled(arguments: &[&str]) -> linerate_record::Record {
     let words = [&["profile", "--json", "--quiet", "-t", "400ms"], arguments, &BUSY].concat();
     let done = linerate(&words);
@@ -94,7 +94,7 @@ fn what_cannot_be_sampled_is_refused_in_a_sentence() {
     assert!(thread.contains("/nonexistent/x.json"), "{thread}");
 }
 
-/// As a user who may not sample the kernel.
+/// Profiles as a user who may not sample the kernel.
 #[test]
 fn without_privileges_user_mode_is_sampled_and_the_rest_said() {
     let program = crate::rig::command(&[]);

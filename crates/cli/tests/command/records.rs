@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guarantees that `--json` gives to scripts; no packet is lost or invented along the way.
+//! What scripts can rely on in `--json`; no packet is lost or invented along the way.
 
 use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, split_path, tuned, workers};
@@ -7,8 +7,8 @@ use linerate_record::run::{RunReport, Tally, WorkerReport};
 use linerate_record::tune::{Limit, TuneReport};
 use serde_json::Value;
 
-/// Asserts conservation of packets within a stage, between the stages of a worker, and between
-/// workers.
+/// Asserts that packets are conserved within each stage, between the stages of a worker, and
+/// between workers.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {
@@ -100,7 +100,7 @@ fn packets_dropped_at_a_full_ring_are_counted() {
     assert_eq!(sink.packets + dropped(0), 20_000);
 }
 
-/// Every candidate has a prediction, and a measurement if it ran.
+/// Asserts that every candidate has a prediction, and a measurement if it ran.
 fn assert_candidates(report: &TuneReport) {
     assert!(!report.candidates.is_empty(), "{report:?}");
     let mut ran = 0;
@@ -173,7 +173,7 @@ fn a_path_that_keeps_up_with_what_is_offered_is_left_as_it_is() {
     let said = refused(&[&["tune"], &arguments[..], &["--json", "--goal", "900Gpps"]].concat());
     assert!(said.contains("cannot tell whether the goal is met"), "{said}");
     let met = tuned(&[&arguments[..], &["--goal", "1pps"]].concat(), None);
-    // The limit also depends on timing; the tests of `plan` cover the finding.
+    // Which limit is found also depends on timing. The tests of `plan` cover the finding.
     let Some((_, report)) = met.filter(|(_, report)| report.finding.limit == Limit::Offered) else {
         return;
     };

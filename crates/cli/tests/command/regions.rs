@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of regions: their display, and errors for other files.
+//! Records of regions: how they are printed, and errors for other files.
 
 use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;
 use linerate_regions::{Options, Regions};
 
-/// A record that this test program wrote about itself.
+/// Writes a record of this test program's own regions; returns its file.
 pub(crate) fn recorded(folder: &Folder) -> String {
     let file = folder.file("regions.json");
     let events = vec!["page_faults".to_owned(), "no_such_event".to_owned()];

@@ -6,11 +6,12 @@ use crate::rig::{Done, Folder, answered, edge, linerate, record, refused};
 use crate::stat::simulates;
 use linerate_record::{Body, fixtures};
 
-/// A command that records, and the options with which `report` prints the same.
+/// A command that writes a record, and the options with which `report` prints the same output.
 struct Walk {
     /// Name of its record, also used in messages.
     name: &'static str,
-    /// The command; `{NAME}` is the record of an earlier entry, or a file of [`input`].
+    /// The command and its arguments. `{NAME}` is the record of an earlier entry, or a file from
+    /// [`input`].
     words: &'static [&'static str],
     /// Options of `report`.
     shown: &'static [&'static str],
@@ -30,7 +31,7 @@ const PACKETS: &[Walk] = &[
     walk("report", &["report", "{run-flows}"]),
 ];
 
-/// The first may have no answer on a busy machine; the second always has one.
+/// On a busy machine, the first command may give no answer; the second always does.
 const TUNINGS: &[Walk] = &[
     walk("tune", &["tune", "{edge}", "--time", "200ms"]),
     walk("tune-from", &["tune", "--from", "{stored tune}"]),
@@ -145,7 +146,7 @@ fn stored(kind: &str) -> &'static str {
     fixtures::ALL.iter().find(|(name, _)| *name == kind).expect("it is stored").1
 }
 
-/// The argument for a word: a `{NAME}` becomes a file.
+/// Converts a word of a command to an argument: `{NAME}` becomes a file.
 fn input(folder: &Folder, word: &str) -> String {
     const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let Some(name) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) else {
@@ -165,8 +166,8 @@ fn input(folder: &Folder, word: &str) -> String {
     }
 }
 
-/// Creates records in order, prints each again, and compares the output byte by byte, including
-/// warnings.
+/// Creates the records in order, prints each with `report`, and asserts that stdout is the same
+/// byte by byte and that no other warnings are printed.
 fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     for Walk { name, words, shown } in walks {
         let file = folder.file(&format!("{name}.json"));
@@ -189,7 +190,7 @@ fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     }
 }
 
-/// Markdown output has no terminal table, and every kind has figures to export.
+/// Asserts that Markdown output contains no terminal table, and that there are figures to export.
 #[track_caller]
 fn assert_readable_elsewhere(file: &str) {
     let markdown = answered(0, &["report", "--format", "markdown", file]);
@@ -241,10 +242,10 @@ fn what_others_measured_is_shown_again() {
     assert_shown_again(&Folder::new(), OTHERS);
 }
 
-/// Commands that write records, according to their help.
+/// The commands that can write records, according to their help.
 fn commands_that_record() -> Vec<String> {
     let help = answered(0, &["--help"]);
-    // Below each heading there is one command per line; lines with options begin with a dash.
+    // Below each heading, there is one command per line. Lines that list options begin with a dash.
     let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let names = names.filter(|name| !["", "-h,", "-V,", "linerate"].contains(name));
     let records = |name: &&str| answered(0, &[name, "--help"]).contains("--record <FILE>");

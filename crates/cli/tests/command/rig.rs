@@ -22,10 +22,11 @@ pub(crate) const EDGE_PACKETS: u64 = 7_300;
 pub(crate) const EDGE_STAGES: [&str; 7] =
     ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
 
-/// Lock for the CPUs: shared by most tests, exclusive for those whose results depend on other load.
+/// Lock for the CPUs. Most tests share it; tests whose results depend on other load hold it
+/// exclusively.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
-/// Waits until no command needs exclusive use of the CPUs.
+/// Waits until no command uses the CPUs exclusively, then holds a share of them.
 pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -39,9 +40,9 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments, without standard input, and without a profile of this machine:
-/// the profile's directory cannot be created. It prints every table, since most tests search for
-/// one.
+/// The program with its arguments and empty standard input. It finds no profile of this machine,
+/// because the profile's directory cannot be created. It prints every table, since most tests look
+/// for one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).stdin(Stdio::null());
@@ -49,8 +50,8 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the parent of these tests ignores the signal, as nohup(1) and `&` of a shell do: then
-/// commands ignore it too.
+/// Whether the parent of these tests had the signal ignored, as nohup(1) and a shell's `&` do. If
+/// so, the commands started here ignore it too.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
@@ -68,15 +69,15 @@ pub(crate) fn linerate(arguments: &[&str]) -> Done {
     finished(arguments)
 }
 
-/// Runs the program while no other test of this suite runs.
+/// Runs the program while holding the lock for the CPUs exclusively.
 pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     finished(arguments)
 }
 
-/// Runs `tune --json` with additional arguments, exclusively. Returns `None` if it could not
-/// determine the stage costs because the machine was busy; it must then have reported that, printed
-/// its baseline, and written no path.
+/// Runs `tune --json` with additional arguments and exclusive use of the CPUs. Returns `None` if
+/// the machine was too busy to determine the stage costs; the command must then have reported that,
+/// printed its baseline, and written no path.
 pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, TuneReport)> {
     let written = out.map_or(Vec::new(), |out| vec!["--out", out]);
     let done = linerate_alone(&[&["tune"], arguments, &["--json"], &written].concat());
@@ -119,7 +120,7 @@ pub(crate) fn record(json: &str) -> Record {
     Record::from_json(json).unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
-/// Report of one run that must exit with 0.
+/// Report of a `run` that must exit with status 0.
 pub(crate) fn report(arguments: &[&str]) -> RunReport {
     match record(&answered(0, arguments)).body {
         Body::Run(report) => *report,
@@ -148,7 +149,7 @@ impl Folder {
     }
 }
 
-/// The edge router's path with these changes, each replacing a text that occurs once.
+/// The edge router's path with these changes. Each replaces a text that must occur exactly once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -207,14 +208,14 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A UDP over IPv4 packet without UDP checksum, from inside host `host` of the edge router.
+/// A UDP/IPv4 packet without a UDP checksum, from host `host` on the inside of the edge router.
 pub(crate) fn udp(host: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);
     frame.extend([10, 0, 1, host, 198, 51, 100, 7]);
     let sum = checksum(&frame[14..34]).to_be_bytes();
     frame[24..26].copy_from_slice(&sum);
-    // Ports 5000 and 5001, 26 bytes, no checksum.
+    // UDP header: ports 5000 and 5001, 26 bytes, no checksum.
     frame.extend([0x13, 0x88, 0x13, 0x89, 0, 26, 0, 0]);
     frame.extend([0xa5; 18]);
     frame

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Radio Link Protocol example paths, started as users would.
+//! The example paths of the Radio Link Protocol, run the way a user would run them.
 
 use crate::records::assert_conserved;
 use crate::rig::{Folder, answered, linerate, record, refused};
@@ -40,8 +40,8 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // If other programs are running, a worker may not have run during the measurement: no rate,
-        // or 0.
+        // If other programs are running, a worker may get no CPU time during the measurement. The
+        // rate is then missing, or 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
@@ -74,7 +74,7 @@ fn rejects_invalid_session_parameters_at_their_position() {
     assert!(said.contains("path.toml:6:14") && said.contains("power of two"), "{said}");
 }
 
-/// A path whose stages do not match its packets: `PDSN_TX` is for the opposite direction.
+/// A path with a stage that does not suit its packets: `PDSN_TX` is for the opposite direction.
 #[test]
 fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let folder = Folder::new();
@@ -104,7 +104,7 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     assert!(answer.contains("no packet reached the sink: `PDSN_TX` dropped all "), "{answer}");
 }
 
-/// The record of a run without a source rate does not name the source as the limit.
+/// A record states the rate at which the source offers packets, or why there is none.
 #[test]
 fn the_record_of_a_run_has_the_rate_of_its_source() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus as Status, Stdio};
 use std::sync::RwLockReadGuard;
 
-/// Default events without -e and -m.
+/// The events counted if neither -e nor -m is given.
 const DEFAULT_EVENTS: [&str; 8] = [
     "task_clock_ns",
     "context_switches",
@@ -40,7 +40,7 @@ fn answered(status: i32, arguments: &[&str]) -> String {
     done.stdout
 }
 
-/// Runs `linerate stat`, which must fail before it starts the command; returns its error.
+/// Runs `linerate stat`, which must fail before it starts the command; returns the error message.
 #[track_caller]
 fn refused(arguments: &[&str]) -> String {
     let Done { status, stdout, stderr } = stat(arguments);
@@ -66,8 +66,8 @@ fn counted(status: i32, arguments: &[&str]) -> Record {
     record
 }
 
-/// Asserts that the record obeys the schema, and that every event and metric is a named figure with
-/// a value or a reason.
+/// Asserts that the record conforms to the schema, and that every event and metric is a named
+/// figure with a value or a reason.
 #[track_caller]
 fn assert_whole(record: &Record, json: &str) {
     let value: Value = serde_json::from_str(json).expect("JSON");
@@ -93,7 +93,7 @@ fn event<'a>(report: &'a StatReport, name: &str) -> &'a EventCount {
     found.unwrap_or_else(|| panic!("{name} is in {report:?}"))
 }
 
-/// Count of an event that every machine supports.
+/// Count of an event, which every machine must support.
 fn count(report: &StatReport, name: &str) -> f64 {
     event(report, name).count.as_number().unwrap_or_else(|| panic!("{name} in {report:?}"))
 }
@@ -343,7 +343,8 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
     assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
 }
 
-/// As recommended for repeatable counts; also works without a `PATH`.
+/// Uses an empty environment, as recommended for repeatable counts. This also works without a
+/// `PATH`.
 #[test]
 fn a_simulation_needs_no_environment() {
     if !["/bin/valgrind", "/usr/bin/valgrind"].iter().any(|file| Path::new(file).exists()) {
@@ -384,7 +385,7 @@ fn a_baseline_finds_a_tenth_of_a_percent() {
     assert!(refused(&["--baseline", &other, "--", "true"]).contains("not a linerate record"));
 }
 
-/// A gate must not pass without a comparison.
+/// A regression gate must not pass if nothing was compared.
 #[test]
 fn fails_if_no_count_is_comparable_with_the_baseline() {
     let folder = Folder::new();

@@ -7,8 +7,8 @@ use linerate_record::Body;
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
-/// The status follows from the rate in the record; it is 2 if the machine was too busy for a rate;
-/// the profile is always printed.
+/// Asserts that the status matches the rate in the record, or is 2 if the machine was too busy to
+/// measure a rate, and that the profile is printed in any case.
 fn assert_status_of_goal(folder: &Folder, file: &str, goal: &str, wanted_kpps: f64) {
     let kept = folder.file("record.json");
     let done = linerate(&["run", file, "--time", "100ms", "--goal", goal, "--record", &kept]);
@@ -30,15 +30,15 @@ fn the_status_says_whether_a_goal_is_met() {
     let file = folder.write("path.toml", edge(&[]));
     assert_status_of_goal(&folder, &file, "1pps", 1e-3);
     assert_status_of_goal(&folder, &file, "900Gpps", 900e6);
-    // Line rates in packets per second, for a frame that with its on-wire overhead takes at most
-    // 1,538 bytes.
+    // The goal is the line rate in packets per second. A frame takes at most 1,538 bytes, including
+    // the on-wire overhead.
     let slow = folder.write("slow.toml", edge(&[("\"100Gb/s\"", "\"1kb/s\"")]));
     assert_status_of_goal(&folder, &slow, "line", 1e-3);
     let fast = folder.write("fast.toml", edge(&[("\"100Gb/s\"", "\"900Tb/s\"")]));
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
-/// A path whose second worker panics at packet 777, which the first handed over.
+/// A path whose second worker panics at packet 777 of those that it gets from the first.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
     let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
@@ -118,7 +118,8 @@ fn a_full_disk_is_a_failure_and_a_reader_gone_is_none() {
     }
 }
 
-/// The program, started by a shell with `redirect` applied to its standard output.
+/// Runs the program from a shell, with `redirect` applied to its standard output; returns its exit
+/// status and its stderr.
 fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new("sh")
         .args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_linerate")])
@@ -154,7 +155,7 @@ fn a_lost_result_is_a_failure() {
     let (found, said) = redirected("1</dev/null", &["stages"]);
     assert_eq!(found, Some(2), "{said}");
     assert!(said.contains("cannot write the result"), "{said}");
-    // Output to another destination does not need stdout, and output to /dev/null is not an error.
+    // Output that goes elsewhere does not need stdout, and output to /dev/null is not an error.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
     assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");

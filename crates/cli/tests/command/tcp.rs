@@ -31,7 +31,8 @@ fn measured(arguments: &[&str]) -> (TcpReport, Value) {
     }
 }
 
-/// Accepts a missing figure only if other programs occupied the CPU all the time.
+/// Asserts that a figure, if present, is positive. A missing figure must have a reason: other
+/// programs may have occupied the CPU all the time.
 fn assert_positive(figure: &Figure) {
     match figure.as_number() {
         Some(number) => assert!(number > 0.0, "{figure:?}"),
@@ -122,7 +123,7 @@ fn plots_are_written_to_the_requested_folder() {
     let done = linerate(&[&SMOLTCP[..], &arguments].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
     assert!(done.stdout.contains("calls of copy"), "{}", done.stdout);
-    // Shares are known even on a busy machine; rates may not be.
+    // Shares can be determined even on a busy machine; rates may be missing.
     let plot = std::fs::read_to_string(format!("{plots}/tcp-smoltcp-shares.svg")).expect("a plot");
     assert!(plot.starts_with("<svg") || plot.starts_with("<?xml"), "{plot}");
 }

@@ -55,7 +55,7 @@ fn a_variant_that_cannot_be_used_is_refused_and_those_that_can_are_named() {
         assert!(said.contains(&format!("{named}:8:11: ")), "{said}");
         assert!(said.contains("portable") && said.contains("or selected"), "{said}");
     }
-    // The command line overrides the key.
+    // The command line overrides the key in the path file.
     answered(0, &["run", &named, "--kernels", "portable", "--check"]);
     for variant in variants().filter(|variant| !variant.is_supported()) {
         let said = refused(&["run", &file, "--kernels", variant.name()]);
@@ -93,8 +93,8 @@ fn a_run_reports_kernel_shares_per_stage() {
     assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
 }
 
-/// If the path file forces a variant, a tuning keeps other kernels only after measuring them, and
-/// the new file names those it keeps.
+/// If the path file forces a variant, a tuning switches to other kernels only after measuring them.
+/// The file that it writes names the kernels it keeps.
 #[test]
 fn a_tuning_that_keeps_other_kernels_has_tried_them() {
     let folder = Folder::new();

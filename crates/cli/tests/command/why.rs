@@ -19,7 +19,8 @@ fn has_namespaces() -> bool {
     has
 }
 
-/// Runs a line of `sh` in a new user and network namespace, with the path to `linerate` as `$0`.
+/// Runs a line of `sh` script in a new user and network namespace, with the file name of `linerate`
+/// as `$0`.
 fn in_namespaces(line: &str) -> Done {
     let _share = a_share_of_the_processors();
     let linerate = command(&[]);
@@ -249,8 +250,8 @@ fn of_processes_in_several_namespaces_the_first_is_read() {
     assert_eq!(reasons.len(), 1, "{:?}", observation.unread);
     assert!(reasons[0].contains(&format!("process {}", other.pid())), "{reasons:?}");
     assert_eq!(observation.threads.len(), 2);
-    // If the other process is named first, its namespace is read, which does not have the
-    // interfaces of this one.
+    // If only the other process is named, its namespace is read, which does not have the interfaces
+    // of this process's namespace.
     let observation = observed(&["--time", "200ms", &other.pid()]);
     assert!(observation.interfaces.is_empty(), "{:?}", observation.interfaces);
 }
@@ -338,7 +339,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
         assert!(reasons.len() == 1 && reasons.iter().all(is_said), "{kind}: {reasons:?}");
         assert!(observation.elapsed_s < 10.0, "{kind}: {}", observation.elapsed_s);
     }
-    // Values that cannot be disproved are accepted, and cause no overflow.
+    // Values that cannot be proved wrong are accepted, and must not cause an overflow.
     let folder = Folder::new();
     let arguments = ["-c", TELEMETRY, "lies", &folder.file("")];
     let program = Started::after_a_line("python3", &arguments);
@@ -384,7 +385,7 @@ fn nginx_is_asked_where_its_configuration_says() {
     }
     let observation = observed(&["--time", "500ms", &nginx.pid()]);
     let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
-    // Only this program sent requests, and its own requests are not counted.
+    // Only `linerate` sent requests, and those are not counted.
     assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
     assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
 }

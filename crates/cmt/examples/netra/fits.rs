@@ -10,15 +10,16 @@ use std::fs;
 /// Number of evaluations when fitting five parameters to both configurations.
 const CALLS: u32 = 260;
 
-/// Tolerance, as a share, for a configuration that no parameter was fitted to.
+/// Tolerance, as a share, for the predicted rate of a configuration to which no parameter was
+/// fitted.
 const ALONE_WITHIN: f64 = 0.07;
 
-/// A fit to one configuration alone.
+/// A fit to one configuration alone, which predicts the other.
 pub(crate) struct Alone {
     here: &'static str,
     /// Name of the predicted configuration.
     there: &'static str,
-    /// The parameters that `here` determines.
+    /// The parameters that configuration `here` determines.
     names: &'static [&'static str],
     calls: u32,
     /// The required accuracy of the predicted rate, if any.
@@ -47,7 +48,7 @@ impl Alone {
     }
 }
 
-/// Table of the parameters; for fitted ones, the values that fit both configurations.
+/// Table of the parameters. Fitted parameters have the values that fit both configurations.
 pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     let joint = model.unfitted()?.fitted(&model.names(), &["1", "2"], CALLS)?;
     let mut rows = Vec::new();
@@ -66,14 +67,14 @@ pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     Ok(markdown_table(&columns, rows))
 }
 
-/// At most three decimal places.
+/// Formats a value with at most three decimal places.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Results for both configurations with the file's parameters, and a plot of their cycles per
-/// instruction.
+/// Table of results for both configurations with the parameters in the application's file. Writes a
+/// plot of their cycles per instruction to `file`.
 pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for name in ["1", "2"] {
@@ -97,7 +98,8 @@ pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
 const COLUMNS: [&str; 7] =
     ["configuration", "figure", ">observed", ">model", ">error", ">allowed", "holds"];
 
-/// Table row for a figure of a configuration, with whether it is within the required accuracy.
+/// Table row for a figure of a configuration. Includes whether the figure is within the required
+/// accuracy.
 fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     let (allowed, holds) = match within {
         Some(within) => (
@@ -134,7 +136,8 @@ pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     Ok(format!("Found: {}.\n\n{table}", values.join(", ")))
 }
 
-/// Varies the parameters of the predictions that one configuration alone leaves undetermined.
+/// Varies the parameters that a fit to one configuration alone leaves undetermined, and tabulates
+/// the resulting predictions of the other.
 pub(crate) fn varied(model: &Model) -> Result<String, Fault> {
     let start = model.unfitted()?;
     let of_two = OF_TWO.fitted(&start)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application of the Netra document on simulated processors: prints fits, predictions,
-//! neighbours and placements as the tables in `docs/results/netra/simulator.md`.
+//! Simulates the application in the Netra document on several processors. Prints the tables in
+//! `docs/results/netra/simulator.md`: fits, predictions, neighbours and placements.
 //!
 //! ```text
 //! netra parameters               the parameters, fitted to both configurations
@@ -13,7 +13,7 @@
 //! netra placements FILE.svg      all placements on the T1, by rate
 //! ```
 //!
-//! Except for the time in seconds that the ranking takes, the output is the same on every machine.
+//! The output is the same on every machine, except for the time in seconds that the ranking takes.
 //! Fits take minutes.
 
 mod fits;
@@ -68,7 +68,7 @@ fn chip(word: &str) -> Result<Chip, Fault> {
     Ok(Chip::new(&processor)?)
 }
 
-/// A share in percent with its sign.
+/// Formats a share in percent, with its sign.
 fn percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }

@@ -17,7 +17,7 @@ const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];
 
-/// Time limit for ranking all placements, in seconds.
+/// Target for the time that ranking all placements takes, in seconds.
 const RANKED_S: f64 = 10.0;
 
 pub(crate) fn placements(model: &Model, file: &str) -> Result<String, Fault> {

@@ -23,7 +23,7 @@ struct Vertex {
 /// Distance between the initial points, as a share of the bounds' range.
 const STEP: f64 = 0.12;
 
-/// The function on the unit cube, with a count of its evaluations.
+/// The function, rescaled to the unit cube, with a count of its evaluations.
 struct Counted<'f, E> {
     function: &'f mut dyn FnMut(&[f64]) -> Result<f64, E>,
     bounds: &'f [(f64, f64)],
@@ -43,10 +43,11 @@ fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     at.iter().zip(bounds).map(|(x, (low, high))| low + x * (high - low)).collect()
 }
 
-/// Minimum of `function`, found in `calls` evaluations starting at the midpoint of `bounds`.
+/// Searches for the minimum of `function` in `calls` evaluations, starting at the midpoint of
+/// `bounds`. Returns its coordinates.
 ///
 /// # Errors
-/// Those of the function.
+/// The function returns an error.
 pub(super) fn least<E>(
     bounds: &[(f64, f64)],
     calls: u32,
@@ -68,7 +69,7 @@ pub(super) fn least<E>(
     Ok(scaled(&best.expect("n + 1 points").at, bounds))
 }
 
-/// One iteration on a simplex that is sorted by value.
+/// One iteration. The simplex must be sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())

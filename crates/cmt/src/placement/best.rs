@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best placement by the capacities of kinds, without enumerating all placements.
+//! Finds the best placement from the capacities of the kinds, without enumerating all placements.
 //!
 //! A placement is no faster than its slowest kind. The best placement is therefore found at the
 //! greatest capacity `t` for which kinds of at least that capacity can hold all strands on the
@@ -11,8 +11,8 @@
 //! best t          = greatest with pipes(all) <= pipes of the chip, found by halving
 //! ```
 //!
-//! Each strand of a role takes its share of a flow's packets: with twice as many strands as flows,
-//! each takes half of the rate.
+//! Each strand of a role takes its share of a flow's packets: if there are twice as many strands as
+//! flows, each strand takes half of the rate.
 
 use super::super::chip::Chip;
 use super::super::outcome::Run;
@@ -30,7 +30,7 @@ pub struct Alike {
     pub share: f64,
 }
 
-/// Strands to place, and the chip.
+/// The strands to place, and the chip to place them on.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'w> {
     /// The chip.
@@ -39,7 +39,7 @@ pub struct Wanted<'w> {
     pub pipes: u32,
     /// The strands.
     pub alike: &'w [Alike],
-    /// Whether endless loops fill the remaining strands.
+    /// Whether endless loops run on the remaining strands of each pipe.
     pub spins: bool,
     /// Upper bound on the rate of a flow, in packets per second.
     pub most_per_s: f64,
@@ -50,17 +50,18 @@ pub struct Wanted<'w> {
 /// The best placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// For each pipe in use, the number of strands of each entry; uses the smallest sufficient
-    /// number of pipes.
+    /// For each pipe in use, the number of strands of each entry in [`Wanted::alike`]. No more
+    /// pipes than necessary are used.
     pub pipes: Vec<Vec<u32>>,
-    /// Rate of the slowest flow in thousands of packets per second, according to the kinds of its
-    /// pipes.
+    /// Rate of the slowest flow in thousands of packets per second, according to the kinds of the
+    /// pipes in use.
     pub kpps: f64,
     /// Number of simulated kinds.
     pub kinds: usize,
 }
 
-/// Maximum number of simulated kinds: enough for five roles on four strands; takes a few seconds.
+/// Maximum number of simulated kinds: enough for five roles on four strands. Simulating this many
+/// takes a few seconds.
 const KINDS_MAX: usize = 125;
 
 /// Maximum number of strand sets examined: enough for 64 strands in halves, thirds and quarters.
@@ -87,7 +88,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
         kinds.push(Kind { strands, kpps });
     }
     kinds.sort_by(|a, b| b.kpps.total_cmp(&a.kpps));
-    // Find the smallest number of kinds, taken fastest first, that can hold all strands.
+    // Find out how many of the fastest kinds are needed to hold all strands.
     let (mut few, mut enough) = (0, kinds.len());
     if packed(&kinds, &counts, wanted.pipes).is_none() {
         return Ok(None);
@@ -105,7 +106,8 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     Ok(Some(Best { pipes, kpps, kinds: kinds.len() }))
 }
 
-/// Upper bound on the number of kinds: the ways to choose up to `room` of `roles`, with repetition.
+/// Upper bound on the number of kinds: the number of ways to choose up to `room` of `roles`, with
+/// repetition.
 fn number_of_kinds(roles: usize, room: u32) -> usize {
     // Each division is exact: the result is a binomial coefficient.
     let ways =
@@ -113,8 +115,8 @@ fn number_of_kinds(roles: usize, room: u32) -> usize {
     ways.map_or(usize::MAX, |ways| ways - 1)
 }
 
-/// A pipe with this number of strands of each entry, and the packet share of each strand that takes
-/// packets.
+/// A pipe with `strands` strands of each entry, and the share of the packets that each strand
+/// takes.
 fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     let mut system = System {
         chip: wanted.chip.clone(),
@@ -144,8 +146,8 @@ fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     (system, shares)
 }
 
-/// Indices of at most `pipes` kinds that together have `wanted` strands of each entry, with as few
-/// kinds as possible; `None` if there is no such choice.
+/// Indices of at most `pipes` kinds, one per pipe, that together have `wanted` strands of each
+/// entry, using as few pipes as possible; `None` if `pipes` pipes are not enough.
 fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
     let mut steps = Vec::with_capacity(wanted.len());
     let mut sets = 1;
@@ -197,8 +199,8 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// With synthetic capacities, compares the result with the best of all multisets, enumerated
-    /// one by one.
+    /// Uses synthetic capacities, and compares the result with the best of all multisets, which are
+    /// enumerated one by one.
     #[test]
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];
@@ -231,7 +233,8 @@ mod tests {
         }
     }
 
-    /// The first placement in the ranking and the best found without a ranking have the same rate.
+    /// The first placement in the ranking has the same rate as the best placement found without a
+    /// ranking.
     #[test]
     fn the_best_is_the_first_of_the_ranking() {
         let mut application = Application::named("rlp").unwrap();

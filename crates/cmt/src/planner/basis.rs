@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures that a simulated plan is based on, with their origins.
+//! The figures on which a simulated plan is based, with their origins.
 
 use super::rates::MODEL_ERROR;
 use super::setup::MEMORY_SHARE;

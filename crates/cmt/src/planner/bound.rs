@@ -17,7 +17,7 @@ use linerate_plan::search::about;
 use linerate_record::plan::Search;
 use linerate_record::units::three_digits;
 
-/// Share of the line rate above which the line counts as the limit.
+/// Share of the line rate at or above which the line counts as the limit.
 pub(super) const LINE_REACHED: f64 = 0.995;
 
 impl Simulator<'_> {
@@ -37,7 +37,7 @@ impl Simulator<'_> {
         (per_cycle * chip.clock_hz / 1e3 / flows).min(self.line())
     }
 
-    /// Number of placements of the mapping as written.
+    /// Number of ways to place the mapping as written.
     fn there_are(&self) -> f64 {
         let strands = self.subject.path.mapping.workers() as u32;
         (0..strands).map(|one| f64::from(self.simulation.cpus.saturating_sub(one))).product()
@@ -48,7 +48,7 @@ impl Simulator<'_> {
         Search { there_are: self.there_are(), exact: false, gap: None, sentence }
     }
 
-    /// Summary of the search. `placed` is the rate of the best placement of the mapping as written,
+    /// Summarizes the search. `placed` is the rate of the best placement of the mapping as written,
     /// estimated pipe by pipe.
     pub(super) fn searched(&self, steps: usize, best_kpps: f64, placed: Option<f64>) -> Search {
         let bound = self.bound();

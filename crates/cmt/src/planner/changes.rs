@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Possible changes to a setup, each a single change with a name.
+//! Possible changes to a setup, each with a name and applied on its own.
 //!
-//! A stage with global state never runs on more than one strand. Strands added by a change go to
-//! processors that are idle or run only an endless loop, those on the least busy pipe first; if
-//! there are none, the change is not proposed.
+//! A stage with global state never runs on more than one strand. A change that adds strands puts
+//! them on logical CPUs that are idle or run only an endless loop, starting with the least busy
+//! pipe. If there are too few, the change is not proposed.
 
 use super::setup::{Outsiders, Placed, Setup, World};
 use linerate_path::costs::Idling;
@@ -12,12 +12,12 @@ use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 use std::ops::Range;
 
-/// Cycles that a strand skips between polls when its polling is slowed: about four iterations of a
-/// loop with one miss, which is little compared with the thousands of cycles between packets on a
-/// line.
+/// Number of cycles that a strand skips between polls if its polling is slowed. They amount to
+/// about four iterations of a loop with one miss, which is little compared with the thousands of
+/// cycles between packets on a line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
 
-/// Inputs for all changes.
+/// What all changes need to know.
 pub(super) struct Changes<'a> {
     pub(super) world: &'a World<'a>,
     pub(super) specs: &'a [StageSpec],
@@ -113,7 +113,8 @@ impl Changes<'_> {
         joined.filter_map(relieve).collect()
     }
 
-    /// Doubles the strands of the bottleneck segment, or uses all available strands.
+    /// Multiplies the strands of the bottleneck segment by two, three and four, as far as enough
+    /// strands are free.
     fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
@@ -130,7 +131,7 @@ impl Changes<'_> {
         [2, 3, 4].into_iter().filter_map(replicate).collect()
     }
 
-    /// Splits the bottleneck segment, once at each possible point.
+    /// Splits the bottleneck segment in two, at each possible point in turn.
     fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         let cut = |at: usize| {
@@ -149,8 +150,8 @@ impl Changes<'_> {
         (segment.stages.start + 1..segment.stages.end).filter_map(cut).collect()
     }
 
-    /// Merges neighbouring segments onto the strands of both, or onto those of the first if they
-    /// cannot use more.
+    /// Merges each pair of neighbouring segments onto the strands of both, or onto a single strand
+    /// of the first if one of the merged stages has global state.
     fn merged(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let merge = |(index, pair): (usize, &[Placed])| {
             let stages = pair[0].stages.start..pair[1].stages.end;
@@ -200,8 +201,8 @@ impl Changes<'_> {
         (cpu / self.world.chip.strands_per_pipe) as usize
     }
 
-    /// Instructions issued on each pipe per packet of the path; polling counts as much as a packet
-    /// on the busiest strand, spinning as twice that.
+    /// Instructions issued on each pipe per packet of the path. A polling strand counts as much as
+    /// the busiest strand of the path, a spinning one twice as much.
     fn demands(&self, setup: &Setup) -> Vec<f64> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let demand = |segment: &Placed| self.demand(segment);
@@ -226,8 +227,8 @@ impl Changes<'_> {
         work.instructions / segment.cpus.len() as f64
     }
 
-    /// `count` idle CPUs, each chosen on the pipe that is least busy at that point; `None` if there
-    /// are too few.
+    /// `count` free CPUs, each on the pipe that is least busy when the CPU is chosen; `None` if
+    /// there are too few.
     fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
         let mut demands = self.demands(setup);
         let mut taken: Vec<u32> = setup.taken().collect();
@@ -247,7 +248,7 @@ impl Changes<'_> {
         Some(found)
     }
 
-    /// Places the strands of the path again, those with the most instructions first, each on the
+    /// Places all strands of the path again, those with the most instructions first, each on the
     /// pipe that is least busy at that point.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
@@ -272,8 +273,8 @@ impl Changes<'_> {
         Some(moved)
     }
 
-    /// The free CPUs of `rest`, whose segments have the same load per strand as those of `whole`,
-    /// least busy pipe first.
+    /// The CPUs that are free in `rest`, those on the least busy pipe first. Each strand placed in
+    /// `rest` counts with the load per strand that its segment has in `whole`.
     fn free_by_demand(&self, whole: &Setup, rest: &Setup) -> Option<Vec<u32>> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let busiest = whole.segments.iter().map(|s| self.demand(s)).fold(0.0, f64::max);
@@ -295,7 +296,8 @@ impl Changes<'_> {
         (!free.is_empty()).then_some(free)
     }
 
-    /// Replica `i` of every segment on core `i`; `None` if they do not fit.
+    /// Places replica `i` of every segment on core `i`, modulo the number of cores; `None` if they
+    /// do not fit.
     fn by_flow(&self, setup: &Setup) -> Option<Setup> {
         let per_core = self.world.chip.strands_per_core();
         let mut moved = setup.clone();

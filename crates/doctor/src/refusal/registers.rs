@@ -125,16 +125,13 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
 
 fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation {
     let why = match was_opened {
-        true => {
-            format!("another program disabled the counters of CPU {cpu}, bypassing the module")
-        }
+        true => format!(
+            "another program disabled the counters of CPU {cpu}, bypassing the module (perf does \
+             when it counts there)"
+        ),
         false => format!("the module did not open the counters of CPU {cpu}"),
     };
-    Explanation::new(
-        Cause::RegistersClosed,
-        format!("{why} (perf does when it counts there)"),
-        reload(module, None, false),
-    )
+    Explanation::new(Cause::RegistersClosed, why, reload(module, None, false))
 }
 
 fn unreadable(why: &str) -> Explanation {

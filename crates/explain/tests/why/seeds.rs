@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An observation for each bottleneck that the bench seeds, with the effects it has on real
-//! programs, and the answer.
+//! For each bottleneck that the bench seeds: an observation with the bottleneck's effects on real
+//! programs, and the expected answer.
 
 use crate::calls::{
     frames_in_batches, frames_one_by_one, system_calls, system_calls_of_write,
@@ -76,7 +76,7 @@ pub(crate) fn one_receive_cpu() -> Observation {
     seen
 }
 
-/// The same case without root: firewall rules may be what fills the CPU.
+/// `one_receive_cpu` observed without root: what fills the CPU may be firewall rules.
 pub(crate) fn one_receive_cpu_unprivileged() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.05), (Kernel, 0.2), (Asleep, 0.75)]);
     sink.voluntary_switches = 50_000;
@@ -233,7 +233,7 @@ pub(crate) fn copying() -> Observation {
     seen
 }
 
-/// The same case without root: what the kernel does is unknown.
+/// `copying` observed without root: what the kernel does is unknown.
 pub(crate) fn copying_unprivileged() -> Observation {
     offloads(&[("tx-checksum-ip-generic", true), ("tx-tcp-segmentation", true)])
 }
@@ -366,7 +366,8 @@ pub(crate) fn user_lock() -> Observation {
     }
 }
 
-/// Two computing threads without packets: their time does not reveal that they share a cache line.
+/// Two threads that compute and handle no packets: how they spend their time does not reveal that
+/// they share a cache line.
 pub(crate) fn false_sharing() -> Observation {
     let threads = (0..2).map(|n| {
         let mut one = thread("stress", 100 + n, &[(User, 0.98), (Waiting, 0.02)]);
@@ -386,7 +387,7 @@ pub(crate) fn firewall_rules() -> Observation {
     seen
 }
 
-/// Firewall rules are evaluated in softirqs, in the time of the interrupted thread.
+/// Firewall rules are evaluated in softirqs, which take up the interrupted thread's time.
 pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
     let mut seen = privileged(one_receive_cpu());
     seen.cpus[0].samples = 900;
@@ -394,8 +395,9 @@ pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
     seen
 }
 
-/// Each seed, an observation of it, and the cause to be found. The cause is `CannotTell` if the
-/// evidence takes more than an ordinary user may read, or more than this machine has.
+/// Name of a seed, an observation of it, and the cause to be found. The cause is `CannotTell` if
+/// the evidence requires data that an ordinary user may not read, or that this machine does not
+/// provide.
 pub(crate) type Case = (&'static str, fn() -> Observation, Cause);
 
 pub(crate) const SEEDS: &[Case] = &[
@@ -453,7 +455,7 @@ fn each_seed_is_named() {
 
 #[test]
 fn the_gain_of_known_cases_holds_what_was_measured() {
-    // Percent gained by removing the seed, where it was measured on real programs.
+    // Gain in percent from removing the seed, where it was measured on real programs.
     let measured: [(fn() -> Observation, f64); 7] = [
         (cpu_contention, 94.0),
         (cpu_quota, 210.0),

@@ -7,8 +7,8 @@ use linerate_record::why::Cause::*;
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
 
-/// A server that handles 1000 requests with 500 sleeps and is asleep for 0.9 of its time: `share`
-/// in this call, the rest waiting for requests.
+/// A server that sleeps 500 times while handling 1000 requests. It is asleep for 0.9 of its time:
+/// for `share` of its time in the call `on`, and for the rest waiting for requests.
 fn server(kind: SocketKind, on: &str, object: Option<&str>, share: f64) -> Observation {
     let mut server = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
     let sleep = |on: &str, object: Option<&str>, share: f64| SleepTime {
@@ -81,8 +81,8 @@ fn waiting_for_requests_is_time_left() {
     assert_eq!(explain(&seen)[0].cause, NothingWrong);
 }
 
-/// The thread's socket overflows, it hardly ever sleeps, and when it does, it is in a call for
-/// input.
+/// The thread's socket overflows. The thread hardly ever sleeps, and when it does, it is waiting
+/// for input.
 #[test]
 fn a_thread_that_blocks_for_input_works_while_it_runs() {
     let mut seen = server(SocketKind::Udp, "recvfrom", Some("udp 10.0.0.1:9"), 0.01);
@@ -100,7 +100,7 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
     assert!(!finding.sentence.contains("works or polls"), "{}", finding.sentence);
 }
 
-/// A receiver that lost packets and is asleep for 0.2 of its time, in this call.
+/// A receiver that lost packets and is asleep for 0.2 of its time, in the call `on`.
 fn lossy_receiver(on: &str, object: &str) -> Observation {
     let mut receiver = thread("receiver", 100, &[(User, 0.6), (Kernel, 0.2), (Asleep, 0.2)]);
     let object = Some(object.to_owned());
@@ -118,14 +118,14 @@ fn lossy_receiver(on: &str, object: &str) -> Observation {
 fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     let waits = explain(&lossy_receiver("recvfrom", "udp 10.0.0.1:53"));
     assert_eq!(waits[0].cause, SocketBuffer, "{}", waits[0].sentence);
-    // A thread that takes many packets after each sleep has time for more; a thread that sleeps for
-    // each packet does not.
+    // A thread that receives many packets after each sleep has time for more; a thread that sleeps
+    // once per packet does not.
     let mut timed = lossy_receiver("clock_nanosleep", "timer");
     timed.threads[0].voluntary_switches = 400;
     assert_eq!(explain(&timed)[0].cause, SocketBuffer);
     timed.threads[0].voluntary_switches = 400_000;
     assert!(explain(&timed).iter().all(|finding| finding.cause != SocketBuffer));
-    // A thread that waits for another thread does not empty its buffer meanwhile, however large the
+    // While a thread waits for another thread, it does not empty its buffer, however large the
     // buffer is.
     let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);

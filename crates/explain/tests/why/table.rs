@@ -44,10 +44,10 @@ fn no_two_causes_explain_each_other() {
     }
 }
 
-/// The documentation page of the causes.
+/// The documentation page that lists the causes.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands/why.md");
 
-/// Where the page's table of rules begins and ends.
+/// Marks at the beginning and end of the rule table on the page.
 const MARKS: (&str, &str) = ("<!-- rules -->\n", "<!-- end -->");
 
 fn threshold(condition: &Condition) -> String {
@@ -77,7 +77,7 @@ fn row(rule: &Rule) -> String {
     format!("| `{}` | {evidence} | {explained} | {} |\n", rule.cause.name(), rule.fix)
 }
 
-/// After an intended change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
+/// To update the page after an intended change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
 #[test]
 fn the_page_lists_every_rule_with_its_thresholds() {
     let head = "\n| finding | conditions: value and threshold (reason for the threshold) \

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the detector's success rates stated in docs/results/memory-corpus.md.
+//! Checks that the detector reaches the success rates stated in docs/results/memory-corpus.md.
 //!
-//! Draws the first machines used for the page, [`SMALL`] of each kind, or in a full run all
-//! [`FULL`]. For each kind and overall, each quantity must reach its stated rate, except for a
+//! Draws the first [`SMALL`] machines of each kind that were used for the page, or all [`FULL`] in
+//! a full run. For each kind and overall, each quantity must reach its stated rate, except for a
 //! shortfall that occurs by chance with probability [`MISS`]. Curves without noise must not give
 //! worse answers than the same machines with noise.
 //!
-//! The run also judges a deliberately degraded detector: by 5 points in a full run, and in a small
-//! run by the amount that its few machines can detect with probability [`POWER`]. This detector
-//! must fail the gate.
+//! The run also judges a deliberately degraded detector, which must fail the gate. Its success
+//! rates are 5 points lower in a full run; in a small run, they are lower by the drop that the few
+//! machines can detect with probability [`POWER`].
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
@@ -19,8 +19,9 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of machines of each kind: in a full run, the number on the page, which is enough to
-/// detect an overall drop of [`POINTS`] nine times in ten, whatever the share; and in a small run.
+/// Number of machines of each kind in a full run and in a small run. A full run uses the number on
+/// the page, which is enough to detect an overall drop of [`POINTS`] nine times in ten, whatever
+/// the share.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
@@ -33,7 +34,7 @@ const POWER: f64 = 0.99;
 /// Source of the limits.
 const SOURCE: &str = "docs/results/memory-corpus.md";
 
-/// A way of generating curves, and its title on the page.
+/// A way of generating curves, with its title on the page.
 pub(crate) struct Kind {
     name: &'static str,
     title: &'static str,
@@ -41,8 +42,8 @@ pub(crate) struct Kind {
     noise: fn() -> Noise,
 }
 
-/// A kind without noise comes directly before the kind that has the same machines with the noise of
-/// an idle virtual machine.
+/// Each kind without noise is directly followed by the kind that has the same machines with the
+/// noise of an idle virtual machine.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
     Kind {
@@ -71,9 +72,9 @@ type Losses = [Loss; Quantity::EACH.len()];
 
 /// Drop in the degraded detector's success rate.
 struct Loss {
-    /// As a share of all machines, 0 to 1.
+    /// Drop as a share of all machines, 0 to 1.
     points: f64,
-    /// As a share of the machines that the detector gets right.
+    /// Drop as a share of the machines that the detector gets right.
     of_right: f64,
 }
 
@@ -126,7 +127,7 @@ fn together(kinds: &[Shares]) -> Shares {
     std::array::from_fn(|place| kinds.iter().fold(Share::default(), |sum, kind| sum + kind[place]))
 }
 
-/// Drop in each quantity for the degraded detector.
+/// How far the degraded detector's success rate drops for each quantity.
 fn losses(stated: &Shares, machines: usize) -> Losses {
     stated.map(|stated| {
         let trials = (machines * KINDS.len()) as u64;
@@ -162,8 +163,8 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     sum.into_inner().expect("no thread panics with it")
 }
 
-/// Correct answers of a degraded detector: it replaces right answers by wrong ones with probability
-/// `loss`, seeded by the machine.
+/// Correct answers of a degraded detector, which replaces each right answer with a wrong one with
+/// probability `loss`. The machine's seed determines the random choice.
 fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Share {
     let quantity = Quantity::EACH[place];
     let right = quantity.of(verdict);
@@ -174,13 +175,13 @@ fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Sh
     }
 }
 
-/// The detector must reach the stated rate.
+/// Prints whether the detector reaches the stated rate.
 fn gate(kind: &str, quantity: Quantity, seen: Share, stated: Share) {
     let name = format!("levels.{kind}.{}", quantity.name());
     println!("{}", Check::share(&name, seen.hits, seen.trials, stated.value(), SOURCE));
 }
 
-/// The degraded detector must fail.
+/// Prints whether the degraded detector fails, as it must.
 fn notices(quantity: Quantity, seen: Share, stated: Share, loss: &Loss) {
     let Share { hits, trials } = seen;
     let name = format!("levels.worse_fails.{}", quantity.name());

@@ -3,17 +3,16 @@
 //!
 //! Criteria:
 //!
-//! - the **count**: the right number of levels, and no false report that levels are too close. For
-//!   neighbours closer than the resolution, a report that says so, with or without a separate level
-//!   for each;
+//! - the **count**: the right number of levels, and no false report that levels are too close.
+//!   Neighbours closer than the resolution must be reported as too close, with or without a
+//!   separate level for each;
 //! - a **size** within 10 %, except for pairs that are too close;
 //! - a **latency** within 1 %. The TLB misses once per page in large chains, so the latency may be
 //!   anywhere between that of a load with a TLB hit and that of the level's largest chain. If noise
 //!   affected all passes over all sizes of a level, the latency cannot be determined and is not
 //!   scored;
 //! - an **interval** that contains the true value;
-//! - for anything that **moved** from pass to pass, a report that says so. Sizes and latencies are
-//!   not scored.
+//! - a report of anything that **moved** from pass to pass. Its size and latency are not scored.
 
 use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::steps::{
@@ -41,7 +40,8 @@ pub(crate) enum Way {
 pub(crate) struct SizeError {
     /// Relative.
     pub(crate) off: f64,
-    /// Number of colours over which the cache's pages are randomly spread; 1 without randomness.
+    /// Number of colours over which the cache's pages are randomly spread; 1 if placement is not
+    /// random.
     pub(crate) colours: u64,
 }
 
@@ -172,13 +172,14 @@ impl Case {
     }
 }
 
-/// Draws and measures a machine and judges the detector's answer.
+/// Draws a machine, measures it, and judges the detector's answer.
 pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
     let case = Case::new(seed, way, noise);
     case.judge(&case.found)
 }
 
-/// A grid of sizes plus, after each of the first two passes, the sizes requested by the detector.
+/// Measures a grid of sizes and, after each of the first two passes, the sizes that the detector
+/// requests.
 fn measure(machine: &Machine, way: Way, max_bytes: u64, noise: &Noise, seed: u64) -> Vec<Point> {
     let times = |sizes: &[u64]| match way {
         Way::Analytic => analytic(machine, sizes, PASSES as u32, noise, seed),
@@ -227,7 +228,7 @@ fn is_count_right(truth: &Truth, found: &FoundLevels) -> bool {
     is_told_right && (least..=most).contains(&found.levels.len())
 }
 
-/// Whether the last-level cache moved, and the detector reports this instead of naming the level.
+/// Whether the last-level cache moved and the detector reports the move instead of the level.
 fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     truth.levels.iter().any(|level| {
         let bytes = level.size_bytes.unwrap_or(0) as f64;
@@ -271,8 +272,8 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Page colours of a cache: the contiguous ranges that cover all of its sets once, if placement is
-/// random.
+/// Number of page colours of a cache: if placement is random, the number of contiguous ranges that
+/// cover all of its sets once.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {

@@ -7,10 +7,10 @@
 //! cargo run --release -p linerate-hierarchy --example corpus -- --accuracy [--full]
 //! ```
 //!
-//! The detector is tuned on seeds from 0 on. The seeds of `--held-out`, from [`HELD_OUT`] on, are
-//! for the final figures only. With `--huge`, the N machines are those from these seeds that have
-//! huge pages. `--brief` leaves out the lists of errors. `--accuracy` checks the published figures
-//! ([`accuracy`]), for `cargo xtask accuracy`.
+//! The detector is tuned on the seeds that start at 0. The seeds that `--held-out` selects, which
+//! start at [`HELD_OUT`], are for the final figures only. With `--huge`, seeds whose machines have
+//! no huge pages are skipped. `--brief` leaves out the lists of errors. `--accuracy` checks the
+//! published figures ([`accuracy`]), for `cargo xtask accuracy`.
 
 mod accuracy;
 mod judge;
@@ -28,7 +28,8 @@ use std::time::Instant;
 /// The first held-out seed.
 const HELD_OUT: u64 = 1_000_000_000;
 
-/// Size limit for machines that are simulated load by load: 32 MiB of chain, 500,000 lines.
+/// Size limit for machines that are simulated load by load. It corresponds to a chain of 32 MiB, or
+/// 500,000 lines.
 const TRACE_REACH_BYTES: u64 = 8 << 20;
 
 struct Options {
@@ -100,7 +101,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-/// The first N of the requested seeds.
+/// The first `count` of the requested seeds.
 fn seeds(options: &Options, count: u64) -> Vec<u64> {
     let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
     (options.first..).filter(is_wanted).take(count as usize).collect()
@@ -110,7 +111,7 @@ fn has_huge_pages(machine: &Machine) -> bool {
     machine.contiguous_bytes >= 2 << 20
 }
 
-/// Judges on all CPUs; the results are in the order of the seeds.
+/// Judges the seeds' machines on all CPUs. The verdicts are in the order of the seeds.
 fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
@@ -186,8 +187,8 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     )
 }
 
-/// Results split by page colours: a few colours fill so unevenly that passes carry little
-/// information.
+/// Results split by number of page colours: caches with only a few colours fill so unevenly that
+/// passes carry little information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
     let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {

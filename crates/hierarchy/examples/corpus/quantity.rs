@@ -5,7 +5,7 @@ use crate::judge::Verdict;
 use linerate_hierarchy::steps::FoundLevels;
 use linerate_record::stats::Estimate;
 
-/// Published values, and where they are on the page.
+/// The results page, which holds the published values.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
 /// A scored quantity.
@@ -18,7 +18,7 @@ pub(crate) enum Quantity {
     Intervals,
 }
 
-/// Hits, out of trials.
+/// Number of hits, out of a number of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) hits: u64,
@@ -64,7 +64,7 @@ impl Quantity {
         }
     }
 
-    /// The machine's hits: of a single trial, or of one trial per interval.
+    /// Hits for the machine, out of a single trial or out of one trial per interval.
     pub(crate) fn of(self, verdict: &Verdict) -> Share {
         let one = |is_right: bool| Share { hits: is_right.into(), trials: 1 };
         match self {
@@ -79,7 +79,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity's value on the page, under this title.
+    /// The quantity's value in the section of `page` with this title.
     pub(crate) fn published(self, page: &str, title: &str) -> Option<Share> {
         let (_, section) = page.split_once(&format!("## {title}\n"))?;
         let section = section.split("\n## ").next()?;
@@ -94,7 +94,7 @@ impl Quantity {
         Some(Share { hits, trials })
     }
 
-    /// An answer that is wrong for this quantity.
+    /// Returns a copy of the answer that is wrong for this quantity.
     pub(crate) fn spoil(self, found: &FoundLevels) -> FoundLevels {
         let mut found = found.clone();
         let scaled = |of: Estimate, by: f64| Estimate {

@@ -61,7 +61,8 @@ fn the_figures_of_a_page_are_read() {
     );
 }
 
-/// The page's figure minus 5 points fails nine times in ten, whichever machines are drawn.
+/// A detector 5 points below the page's figure fails nine times in ten, whichever machines are
+/// drawn.
 #[test]
 fn a_full_run_has_machines_enough_to_notice_five_points() {
     for quantity in Quantity::EACH {

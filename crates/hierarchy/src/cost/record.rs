@@ -23,8 +23,8 @@ pub struct Measured<'a> {
     pub seed: u64,
 }
 
-/// The table of costs, from the page-local and the random curve, which are the first two of
-/// `curves`; empty if they are missing.
+/// The table of costs, from the first two of `curves`: the page-local curve and the random one.
+/// Empty if they are missing.
 pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Vec<Cost> {
     let [local, random, ..] = curves else {
         return Vec::new();

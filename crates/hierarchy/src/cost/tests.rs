@@ -9,8 +9,8 @@ use proptest::prelude::*;
 const KIB: u64 = 1 << 10;
 const PAGE: u64 = 4 * KIB;
 
-/// L1 32 KiB, L2 1 MiB, L3 32 MiB; 72 and 2048 TLB entries; a walk that adds 2 + 6 ns, or 49 if the
-/// page tables are in memory as well.
+/// A machine with an L1 of 32 KiB, an L2 of 1 MiB, an L3 of 32 MiB, and TLB levels of 72 and 2048
+/// entries. A walk adds 2 + 6 ns, or 49 ns if the page tables are in memory as well.
 struct Machine {
     noise: f64,
     passes: usize,
@@ -184,7 +184,7 @@ fn without_levels_of_the_buffer_there_are_only_hits() {
     assert_eq!(table(&Inputs { levels: &[], ..inputs }), []);
 }
 
-/// Costs rise with state and level, are never below 0, and have useful intervals.
+/// Asserts that costs rise with state and level, are never below 0, and have useful intervals.
 fn assert_possible(costs: &[Cost]) {
     for cost in costs {
         for time in [cost.time, cost.overlapped].into_iter().flatten() {

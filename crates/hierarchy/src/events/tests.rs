@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document's implausible table, and plausible synthetic tables.
+//! An implausible table from the document on the BCM2835's memory hierarchy, and plausible
+//! synthetic tables.
 
 use super::*;
 use proptest::prelude::*;
 
 const DOCUMENT: [&str; 4] = ["l1d_accesses", "l1d_misses", "micro_tlb_misses", "main_tlb_misses"];
 
-/// Size in KiB, seconds, and the counts of the [`DOCUMENT`] events: the two tables from the
-/// document on the BCM2835's memory hierarchy; each row is 1024 x 128 Ki loads.
+/// The two tables from the document on the BCM2835's memory hierarchy. Each row has the size in
+/// KiB, the seconds, and the counts of the [`DOCUMENT`] events, for 1024 x 128 Ki loads.
 const TABLE: [(u64, f64, [u32; 4]); 10] = [
     (4096, 25.76, [24_696_257, 5_107_400, 1_049_399, 258_783]),
     (2048, 25.74, [24_927_252, 5_119_529, 1_051_719, 259_531]),

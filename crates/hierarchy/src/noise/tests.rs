@@ -9,7 +9,7 @@ fn exponential(random: &mut Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }
 
-/// Random gaps of `mean_ns` on average, `rate` per second.
+/// Random gaps, `mean_ns` long on average, at `rate` per second.
 fn watch(seconds: f64, rate: f64, mean_ns: f64, random: &mut Rng) -> Vec<Gap> {
     let mut at_ns = 0.0;
     let mut gaps = Vec::new();
@@ -47,7 +47,7 @@ fn loss_of_a_watch_by_hand() {
 fn a_watch_without_gaps_lost_nothing_and_bounds_their_rate() {
     let loss = loss(&[], 0.5, 0.95, 1).unwrap();
     assert_eq!((loss.share.value, loss.longest_ns, loss.bins.len()), (0.0, 0.0, 0));
-    // With 3.69 gaps expected, there are none with a probability of 2.5 %.
+    // If 3.69 gaps are expected, the probability of seeing none is 2.5 %.
     assert!((loss.per_second.high - 3.689 / 0.5).abs() < 0.01, "{loss:?}");
     assert_eq!(loss.per_second.low, 0.0);
 }
@@ -76,7 +76,8 @@ fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
 
 #[test]
 fn intervals_hold_the_truth() {
-    // The share lost in three gaps, or in none, cannot be bounded better than that.
+    // The share lost in three gaps, or in none, cannot be bounded more reliably than the last case
+    // requires.
     for (rate, mean_ns, least) in
         [(250.0, 3000.0, 88.0), (1000.0, 200_000.0, 88.0), (6.0, 2e6, 80.0)]
     {

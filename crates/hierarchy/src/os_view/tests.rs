@@ -75,7 +75,7 @@ fn no_verdict_at_twice_the_stated_size() {
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
-/// A range that only touches the interval does not matter; an overlapping one does.
+/// An undetermined range that only touches the interval does not matter; one that overlaps it does.
 #[test]
 fn an_unresolved_size_gets_no_verdict() {
     let found_levels = [
@@ -188,7 +188,7 @@ fn a_system_that_is_silent_gives_its_reason() {
     assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
 }
 
-/// A bound is not a size: values on its open side may or may not match.
+/// A bound is not a size: a stated size on its open side may or may not match.
 #[test]
 fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     let stated = Ok(vec![level(1, 48 << 10)]);
@@ -200,7 +200,7 @@ fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     assert_eq!(views[0].verdict, OsVerdict::CannotTell, "{}", views[0].sentence);
 }
 
-/// Brute force over all assignments.
+/// Compares the chosen pairing with brute force over all assignments.
 #[test]
 fn the_cheapest_pairing_is_chosen() {
     let mut random = fastrand::Rng::with_seed(1);

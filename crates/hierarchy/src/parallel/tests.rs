@@ -70,8 +70,8 @@ fn one_number_of_chains_is_inconclusive() {
     assert_eq!(overlap(&[point(1, &[f64::NAN]), point(4, &[3.0])], 0.95, 0), None);
 }
 
-/// 98 ns with one chain, 10 outstanding; one single-chain window in ten finds its lines closer, at
-/// 22 ns, and neighbours slow down the others by up to half.
+/// A load takes 98 ns with one chain, and 10 loads can be outstanding. One single-chain window in
+/// ten finds its lines nearer, at 22 ns, and neighbours slow down the other windows by up to half.
 fn busy(random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (98.0 / f64::from(chains)).max(9.8);

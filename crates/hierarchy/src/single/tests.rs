@@ -5,8 +5,8 @@ use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences between reads that are `between` units apart on average, of a clock with steps of
-/// `step`, rounded down to units.
+/// Differences between reads of a clock with steps of `step`. The reads are rounded down to units
+/// and `between` units apart on average.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -45,8 +45,8 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// Readings of a clock with steps of `step` for chains of loads of `load` ns each, plus `bias`;
-/// occasionally interrupted.
+/// Chains whose loads take `load` ns each, timed by a clock with steps of `step`. Each time
+/// includes `bias`, and some are interrupted.
 struct Timed {
     step: f64,
     bias: f64,
@@ -155,7 +155,7 @@ fn an_interruption_is_in_the_last_bin_and_does_not_widen_the_others() {
     assert_eq!((bins[10].to_ns, bins[10].count), (None, 1));
 }
 
-/// One bin per value, as the document prints them.
+/// One bin per value, as in the document's histograms.
 fn rows(rows: &[(u32, u64)]) -> Vec<Bin> {
     let last = rows.iter().map(|row| row.0).max().unwrap();
     let count = |value| rows.iter().find(|row| row.0 == value).map_or(0, |row| row.1);

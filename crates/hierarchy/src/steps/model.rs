@@ -4,7 +4,8 @@
 //! A load costs the time of the first level, and for each cache miss the time to the next level:
 //! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the loads
 //! arriving at cache `k` that miss there ([`Shape`](super::shape::Shape)). Given the positions and
-//! shapes of the climbs, the model is linear in the times; they are solved for, not searched for.
+//! shapes of the climbs, the model is linear in the times, so they are solved for rather than
+//! searched for.
 
 use super::points::Points;
 use super::shape::shapes;
@@ -16,11 +17,11 @@ pub(crate) struct Step {
     pub(crate) at: f64,
     /// Index into [`shapes`].
     pub(crate) shape: usize,
-    /// Whether it is a victim cache of the previous cache: then its own capacity is added to that
+    /// Whether it is a victim cache of the previous cache. If so, its own capacity is added to that
     /// of the previous cache.
     pub(crate) victim: bool,
-    /// Variance of the miss ratio with randomly filled sets: the variance at a ratio of one half,
-    /// in one pass, is a quarter of this; about 1 over the number of page colours.
+    /// Scale of the miss ratio's variance when sets are filled at random: in one pass, the variance
+    /// at a miss ratio of one half is a quarter of this. About 1 over the number of page colours.
     pub(crate) chance: f64,
 }
 
@@ -53,9 +54,9 @@ impl Fit {
     }
 }
 
-/// Cauchy loss of a residual in standard deviations: quadratic while small, logarithmic when large,
-/// since disturbances can be of any size. Times are rarely too short, so negative residuals weigh
-/// more.
+/// Cauchy loss of a residual given in standard deviations: quadratic for small residuals and
+/// logarithmic for large ones, since disturbances can be of any size. Times are rarely too short,
+/// so negative residuals weigh more.
 pub(crate) fn loss(residual: f64) -> f64 {
     let scale = patience(residual);
     scale * scale * (1.0 + (residual / scale).powi(2)).ln()
@@ -72,11 +73,11 @@ fn patience(residual: f64) -> f64 {
 /// Maximum number of steps to fit: four caches, and one to spare.
 pub(crate) const MOST: usize = 5;
 
-/// Buffers for fitting, so that a thousand fits allocate once.
+/// Buffers for fitting, reused so that a thousand fits allocate only once.
 pub(crate) struct Bench<'a> {
     pub(crate) points: &'a Points,
-    /// Concatenated columns, one per cache: the share of loads that miss all caches up to it, at
-    /// each size.
+    /// Concatenated columns, one per cache: for each size, the share of loads that miss this cache
+    /// and all nearer ones.
     columns: Vec<f64>,
     /// Weight of each time: 1 over its variance, reduced if the time seems disturbed.
     weights: Vec<f64>,
@@ -104,8 +105,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Sets variances to noise plus the variation of the placed steps, and weights from these and
-    /// the residuals.
+    /// Sets the variances to the noise plus the variation due to the placed steps, and computes the
+    /// weights from these variances and the residuals.
     fn doubt(&mut self, steps: &[Step]) {
         for i in 0..self.points.len() {
             let noise = self.points.sd[i].powi(2);
@@ -114,7 +115,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Variance of the time at size `i` in one pass due to the steps.
+    /// Variance that the steps cause in the time at size `i` in one pass.
     pub(crate) fn chance(&self, i: usize, steps: &[Step]) -> f64 {
         let n = self.points.len();
         let one = |(k, step): (usize, &Step)| {
@@ -128,7 +129,7 @@ impl<'a> Bench<'a> {
         (self.points.time[i] - self.predicted(i, steps)) / self.variance[i].sqrt()
     }
 
-    /// Computes the columns of these steps, from the `first` changed step on.
+    /// Computes the columns of these steps, starting with the `first` step that changed.
     pub(crate) fn place(&mut self, steps: &[Step], first: usize) {
         let n = self.points.len();
         for (k, step) in steps.iter().enumerate().skip(first) {
@@ -154,7 +155,7 @@ impl<'a> Bench<'a> {
         (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
     }
 
-    /// Share of the time at size `i` from loads not served by this level.
+    /// Share of the time at size `i` that is spent on loads not served by this level.
     pub(crate) fn foreign(&self, i: usize, level: usize, steps: usize) -> f64 {
         let n = self.points.len();
         let time: f64 = self.times[..=level].iter().sum();
@@ -165,9 +166,9 @@ impl<'a> Bench<'a> {
         (1.0 - own).max(1.0 - arriving)
     }
 
-    /// Solves for the times of placed steps and returns the residual. Larger variances are
-    /// penalized: with their logarithms included, differences between residuals are twice the log
-    /// likelihood ratio.
+    /// Solves for the times of placed steps and returns the residual. It includes the logarithms of
+    /// the variances, which penalizes larger variances and makes the difference between two
+    /// residuals twice the log likelihood ratio.
     pub(crate) fn judge(&mut self, steps: &[Step]) -> f64 {
         self.trust_all();
         self.solve(steps.len());
@@ -196,8 +197,9 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Weighted least squares by the normal equations, solved by elimination. Columns are few and
-    /// within 0 to 1, so doubles are sufficient; a nearly dependent column gets 0.
+    /// Weighted least squares by the normal equations, solved by elimination. There are few
+    /// columns, and their values are from 0 to 1, so doubles are precise enough. The time for a
+    /// nearly dependent column is 0.
     fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
         let n = self.points.len();
         let mut rows = [[0.0; MOST + 2]; MOST + 1];
@@ -206,7 +208,7 @@ impl<'a> Bench<'a> {
             let weighted: Vec<f64> =
                 column(j).iter().zip(&self.weights).map(|(a, weight)| a * weight).collect();
             let product = |b: &[f64]| weighted.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            // Symmetric: elimination reads only the upper triangle.
+            // The matrix is symmetric, and elimination reads only the upper triangle.
             for (k, cell) in row.iter_mut().enumerate().take(steps + 1).skip(j) {
                 *cell = product(column(k));
             }

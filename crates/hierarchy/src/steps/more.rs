@@ -13,7 +13,7 @@ const RAMP: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.12, 1.25, 1.45, 1.8];
 
 /// Relative distance below which another size near an edge adds nothing.
 const EDGE_GAP: f64 = 0.014;
-/// The same for a ramp.
+/// Relative distance below which another size near a ramp adds nothing.
 const RAMP_GAP: f64 = 0.045;
 
 pub(crate) fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Latencies of the levels, and whether they were stable.
 //!
-//! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau: the
-//! sizes too large for the nearer caches and small enough for this one.
+//! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau. The
+//! plateau consists of the sizes that are too large for the nearer caches but small enough for this
+//! one.
 
 use super::model::{Bench, Fit};
 use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Maximum share of the time at a size that other levels may contribute, and maximum random
-/// variation, for the size to count as on the plateau; the next larger share applies if there are
-/// fewer than [`ENOUGH`] such sizes.
+/// Limits for a size to count as on the plateau: the share of its time that other levels
+/// contribute, and its random variation, must both be below this. If there are fewer than
+/// [`ENOUGH`] such sizes, the next larger limit applies.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 
 /// Minimum number of sizes on a plateau.
@@ -29,7 +30,8 @@ const AGREE: f64 = 1.25;
 /// Minimum relative uncertainty of a time.
 const CLAIMED: f64 = 0.003;
 
-/// The interval extends to this quantile of the times: rarely are all of them disturbed.
+/// The interval extends to this quantile of the times, since it is rare for all of them to be
+/// disturbed.
 const USUAL: f64 = 0.25;
 
 /// Relative error of a time derived from ramps alone.
@@ -40,8 +42,8 @@ pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
     /// Whether it was the same in all passes and at most of the sizes.
     pub(crate) settled: bool,
-    /// Range of the sizes it is derived from, in bytes; `None` if no size belongs to this level
-    /// alone.
+    /// Range of the sizes, in bytes, from which the latency is derived; `None` if no size belongs
+    /// to this level alone.
     pub(crate) extent: Option<(u64, u64)>,
 }
 
@@ -101,7 +103,7 @@ fn plateau(
     Plateau { latency, settled: agree && settled(samples, sizes, &pure), extent }
 }
 
-/// Whether the passes agree with one another, compared with how the sizes within a pass do.
+/// Whether the passes agree with one another, judged by how well the sizes within a pass agree.
 fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64) -> bool {
     let passes = sizes.iter().map(|i| samples[*i].passes.len()).max().unwrap_or(0);
     let (mut middles, mut spreads) = (Vec::new(), Vec::new());

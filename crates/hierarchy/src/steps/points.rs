@@ -8,11 +8,11 @@
 use super::Sample;
 use linerate_record::stats::{median, quantile};
 
-/// Minimum relative scatter of times around any model, even if all passes agree: mostly TLB misses,
-/// once per page.
+/// Minimum relative scatter of times around any model, even if all passes agree. It is mostly due
+/// to TLB misses, one per page.
 const FLOOR: f64 = 0.006;
 
-/// Relative variation assumed for a single pass.
+/// Relative variation that is assumed if there is only one pass.
 const ALONE: f64 = 0.03;
 
 /// A preprocessed curve.
@@ -62,9 +62,9 @@ fn middle(passes: &[f64]) -> f64 {
     half.iter().sum::<f64>() / half.len() as f64
 }
 
-/// The standard deviation of the middle of the passes, from their interquartile range: 1.35
-/// standard deviations for a normal distribution and, by simulation, 1.35 / (1 + 1.8 / n) for `n`
-/// samples from it.
+/// The standard deviation of the middle of the passes, from their interquartile range. That range
+/// is 1.35 standard deviations for a normal distribution and, by simulation, 1.35 / (1 + 1.8 / n)
+/// for `n` samples from it.
 fn of_middle(passes: &[f64], time: f64) -> f64 {
     let n = passes.len() as f64;
     match (quantile(passes, 0.25), quantile(passes, 0.75)) {
@@ -76,7 +76,7 @@ fn of_middle(passes: &[f64], time: f64) -> f64 {
 }
 
 /// Standard deviations smoothed over neighbouring sizes: a handful of passes may agree by chance,
-/// and a single disturbed one does not represent the others.
+/// and one disturbed pass does not represent the others.
 fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];

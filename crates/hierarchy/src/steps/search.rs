@@ -26,14 +26,14 @@ const PAGE_BYTES: f64 = 4096.0;
 /// Climbs further apart than this, in the logarithm of the size, are distinct.
 const APART: f64 = 3.0;
 
-/// Sizes closer than this share are treated as equal while shapes are chosen.
+/// Sizes that differ by less than this share are treated as equal while shapes are chosen.
 const FINE: f64 = 0.015;
 
 /// Caches larger than this have more than 8 ways.
 const FEW_WAYS_END: f64 = 4e6;
 
-/// Variance due to page placement: deterministic placement, and random placement with 64, 16 and 4
-/// page colours.
+/// Variance due to page placement: for deterministic placement, and for random placement with 64,
+/// 16 and 4 page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
 /// Maximum number of full refinements.
@@ -262,7 +262,7 @@ pub(crate) fn best_place(
     bench.place(steps, 0);
     let mut steps = steps.to_vec();
     let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
-    // A climb that was less than half seen could have any height.
+    // A climb of which less than half was seen could have any height.
     let last = bench.points.ln_bytes.last().copied().unwrap_or(f64::NEG_INFINITY);
     let seen = last - shapes()[start.shape].half;
     let highest = steps.get(k + 1).map_or(seen, |step| (step.at - 0.05).min(seen));
@@ -289,7 +289,7 @@ pub(crate) fn best_place(
     loss.is_finite().then_some((loss, Step { at, ..start }))
 }
 
-/// Starting point: beyond L1, pages are placed at random.
+/// Variance with which the search starts: beyond L1, pages are placed at random.
 fn usual_chance(k: usize, shape: usize) -> f64 {
     if k > 0 && shapes()[shape].spread == Spread::Scattered { CHANCES[1] } else { CHANCES[0] }
 }

@@ -24,14 +24,15 @@ const EXTRAPOLATED: f64 = 1.25;
 /// Minimum improvement in the cross-validated loss, over all passes, to accept more steps.
 const WORTH: f64 = 12.0;
 
-/// The same for steps too close to be distinguished: a single ramp of unknown shape looks like two.
+/// Minimum improvement to accept steps that are too close to be distinguished: a single ramp of
+/// unknown shape looks like two.
 const WORTH_CLOSE: f64 = 400.0;
 
-/// Ratio between passes above which a size has moved.
+/// Ratio between the sizes found in different passes above which a size has moved.
 const MOVED: f64 = 1.3;
 
-/// Tolerance: neighbouring sizes closer than [`RESOLUTION`] by no more than the error of a size
-/// still count as distinguished.
+/// Tolerance on [`RESOLUTION`]: neighbouring sizes whose ratio falls short of it by no more than
+/// the error of a size still count as distinguished.
 const TOLERATED: f64 = 0.92;
 
 /// Accepted and rejected steps.
@@ -103,7 +104,7 @@ pub(crate) fn moved_sizes(
     places.into_iter().zip(&fit.steps).map(|(places, step)| apart(places, step)).collect()
 }
 
-/// At least two passes must differ from two others.
+/// Range of the sizes found, if the step moved: at least two passes must differ from two others.
 fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     if places.len() < 4 {
         return None;
@@ -138,7 +139,7 @@ fn predicted(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     losses
 }
 
-/// With a single pass, none can be held out.
+/// The sample without one pass. A single pass cannot be held out, so it is kept.
 fn without(sample: &Sample, pass: usize) -> Sample {
     let mut sample = sample.clone();
     if sample.passes.len() > 1 && pass < sample.passes.len() {

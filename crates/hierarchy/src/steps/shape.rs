@@ -5,11 +5,12 @@
 //! own lines cyclically, and its misses depend only on the number of these lines (`n`), the number
 //! of ways (`W`) and the replacement policy:
 //!
-//! - least recently used: nothing misses as long as `n <= W`, everything beyond;
-//! - random: of the `n - 1` loads between two loads of its own, a line must survive the share `m`
-//!   that misses, where `m` is itself the unknown: `1 - m = (1 - 1/W)^(m (n - 1))`. Misses come in
-//!   bunches, which makes it slightly worse: `n - 0.33 - 0.17 n / W` in the exponent instead is
-//!   within 0.004 of what a simulation shows, for 4 ways and more;
+//! - least recently used: nothing misses as long as `n <= W`, and everything misses beyond that;
+//! - random: between two loads of a line, there are `n - 1` other loads. A share `m` of them
+//!   misses, and the line must survive these misses, where `m` is itself the unknown: `1 - m = (1 -
+//!   1/W)^(m (n - 1))`. Misses come in bunches, which makes it slightly worse: with `n - 0.33 -
+//!   0.17 n / W` instead of `n - 1` in the exponent, the result is within 0.004 of what a
+//!   simulation shows, for 4 ways and more;
 //! - tree pseudo-LRU, where a tree of bits points to the victim (the usual approximation of least
 //!   recently used): every miss flips the bits on its path, so consecutive misses cycle through all
 //!   ways, as with LRU.
@@ -23,8 +24,8 @@
 //! the capacity for 4 scattered ways, and at 1.39 for random replacement. Each shape has its
 //! capacity at `x = 1`.
 //!
-//! Not modelled: adaptive policies (they are between those above), prefetching (the order of the
-//! chase defeats it).
+//! Not modelled: adaptive policies, which are between those above, and prefetching, which the order
+//! of the chase defeats.
 
 use std::sync::OnceLock;
 
@@ -46,7 +47,7 @@ pub(crate) enum Spread {
     Scattered,
 }
 
-/// Log capacity ratio at which tables of scattered shapes begin.
+/// Logarithm of size over capacity at which the tables of scattered shapes begin.
 const FROM: f64 = -3.0;
 /// Spacing and number of the table entries. Beyond the last entry, nearly everything misses.
 const STEP: f64 = 0.02;
@@ -59,7 +60,7 @@ pub(crate) struct Shape {
     pub(crate) ways: usize,
     /// Miss ratio of a set, by its number of lines.
     of_set: Vec<f64>,
-    /// Scattered: miss ratio by log of size over capacity.
+    /// For scattered shapes, the miss ratio by log of size over capacity.
     table: Vec<f64>,
     /// Log of size over capacity at which half of the loads miss.
     pub(crate) half: f64,
@@ -95,7 +96,8 @@ impl Shape {
         self.of_set.get(lines).copied().unwrap_or(1.0)
     }
 
-    /// Sets contain `x` times as many lines as ways, rounded down or up so that the total is right.
+    /// Miss ratio if the sets contain `x` times as many lines as ways, rounded down or up so that
+    /// the total is right.
     fn even(&self, x: f64) -> f64 {
         let lines = x * self.ways as f64;
         let (fewer, more) = (lines.floor(), lines - lines.floor());
@@ -103,8 +105,8 @@ impl Shape {
         ((1.0 - more) * fewer * self.set(n) + more * (fewer + 1.0) * self.set(n + 1)) / lines
     }
 
-    /// The number of lines per set is Poisson-distributed; so is the number of others, `n - 1`,
-    /// with which a line shares its set.
+    /// Miss ratio if the number of lines per set is Poisson-distributed; so is the number of other
+    /// lines, `n - 1`, with which a line shares its set.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
         // e^-mean loses all precision long before it reaches 0; with this many lines, all miss.
@@ -243,7 +245,8 @@ mod tests {
         let shape = Shape::new(Spread::Even, Policy::Lru, 8);
         assert_eq!(shape.missed(0.0), 0.0);
         assert!((shape.missed((9.0_f64 / 8.0).ln()) - 1.0).abs() < 1e-9);
-        // Half a way more: half of the sets have 9 lines, the others 8.
+        // The chain exceeds the capacity by half a way: half of the sets have 9 lines, the others
+        // 8.
         let half = shape.missed((8.5_f64 / 8.0).ln());
         assert!((half - 9.0 / 17.0).abs() < 1e-9, "{half}");
     }

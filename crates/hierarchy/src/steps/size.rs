@@ -7,8 +7,9 @@
 //!   prior); the size is the mean over them, and gaps between the points of the curve widen the
 //!   interval accordingly;
 //! - which pages the passes had. Passes are resampled with replacement, and the steps are moved to
-//!   where they fit the resampled passes best. Resampling n passes gives too narrow a spread: by
-//!   the square root of n / (n - 1), and by Student's quantile over the normal one.
+//!   where they fit the resampled passes best. The spread from resampling n passes is too narrow by
+//!   a factor of the square root of n / (n - 1), and by the ratio of Student's quantile to the
+//!   normal one.
 
 use super::model::{Bench, Fit, Step};
 use super::points::Points;
@@ -136,8 +137,9 @@ fn half_width(drawn: &[f64], passes: usize, tail: f64) -> f64 {
     (high - low) / 2.0 * narrow * student(passes.max(2) - 1, tail)
 }
 
-/// Student's quantile for this tail, by the Cornish-Fisher expansion from the normal quantile;
-/// within 4 % for 3 degrees of freedom and a tail of 0.025, better for more.
+/// Student's quantile for this tail, by the Cornish-Fisher expansion from the normal quantile. It
+/// is accurate to within 4 % for 3 degrees of freedom and a tail of 0.025, and better for more
+/// degrees of freedom.
 fn student(freedom: usize, tail: f64) -> f64 {
     let z = normal_quantile(tail);
     let v = freedom as f64;

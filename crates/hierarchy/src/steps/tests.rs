@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector on curves whose true levels are known; `examples/corpus` has the machines.
+//! Tests the detector on curves whose true levels are known. For whole machines, see
+//! `examples/corpus`.
 
 use super::{Cause, FoundLevels, Options, Sample, detect, refine};
 use proptest::prelude::*;

@@ -2,22 +2,22 @@
 //! The edge of a rise: the largest number of pages without misses.
 //!
 //! Consider `s` sets of `w` ways, `E = s w` entries in all, and a chase through `n` contiguous
-//! pages, so that sets fill up evenly. Beyond `E`, one set after another gets another page: `n - E`
-//! of the sets have `w + 1` pages. With LRU, all pages in these sets miss, so the miss ratio is
+//! pages, so that sets fill up evenly. Beyond `E`, one set after another gets one more page: `n -
+//! E` of the sets have `w + 1` pages. With LRU, all pages in these sets miss, so the miss ratio is
 //!
 //! ```text
 //! f(n) = (n - E) (w + 1) / n = (n - E) (E + s) / (s n)        E <= n <= E + s
 //! ```
 //!
-//! where `s = 1` is full associativity. With other replacement policies, a share of them misses,
-//! which is the same in all overfull sets: still `k (n - E) / n`, as long as no set has `w + 2`
-//! pages. A climb whose misses become more expensive, because the page table leaves the caches, is
-//! closer to a straight line, `k (n - E) / E`. So `E` and `k` are fitted together, with either
-//! shape, to the beginning of the rise: shares above [`BEGINNING`] count as that value, whatever
-//! happens there.
+//! where `s = 1` is full associativity. With other replacement policies, only a share of these
+//! pages misses. It is the same in all overfull sets, so the miss ratio is still `k (n - E) / n`,
+//! as long as no set has `w + 2` pages. A climb whose misses become more expensive, because the
+//! page table leaves the caches, is closer to a straight line, `k (n - E) / E`. So `E` and `k` are
+//! fitted together, with either shape, to the beginning of the rise: shares above [`BEGINNING`]
+//! count as that value, whatever happens there.
 //!
-//! The fit minimises absolute deviations, so a disturbed point does not move it. Numbers of pages
-//! that fit equally well, because none between them was measured, are all kept.
+//! The fit minimises absolute deviations, so a disturbed point does not move it. If several numbers
+//! of pages fit equally well because no number between them was measured, all of them are kept.
 
 /// Relative rise at a number of pages.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,8 @@ pub(super) struct Risen {
     pub(super) error: f64,
 }
 
-/// The range of candidates that fit, for the last number of pages without a miss.
+/// Range of the candidates that fit. A candidate is a possible value for the largest number of
+/// pages without a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Edge {
     pub(super) low: f64,
@@ -41,7 +42,8 @@ pub(super) struct Edge {
 pub(super) const BEGINNING: f64 = 0.25;
 /// Maximum number of candidates; beyond it, they form a geometric series.
 const MOST_CANDIDATES: usize = 300;
-/// Maximum excess deviation, in standard errors, of an equally good fit.
+/// Maximum deviation in excess of the best fit's, in standard errors, at which a fit counts as
+/// equally good.
 const AS_GOOD: f64 = 0.1;
 /// Candidate numbers of pages from `from` to `to` for an edge: all of them or, if there are too
 /// many, a selection that includes those where the edge would be visible.
@@ -77,8 +79,7 @@ pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
 /// The least deviation with an edge at `edge`, over both shapes and all factors.
 ///
 /// As a function of the factor, the deviation is piecewise linear, with breakpoints where the shape
-/// meets a point or reaches the end of the beginning. So its least value is at one of these
-/// breakpoints.
+/// meets a point or reaches `BEGINNING`. So its least value is at one of these breakpoints.
 fn deviation_at(curve: &[Risen], edge: f64) -> f64 {
     let beyond = |risen: &Risen| (risen.pages - edge).max(0.0);
     let concave: Vec<f64> = curve.iter().map(|risen| beyond(risen) / risen.pages).collect();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests whether one TLB entry translates a huge page.
 //!
-//! A chase with the stride of a small page, inside huge pages, needs one translation per huge page:
-//! it is as fast as the packed chase far beyond the number of small pages that the first level
-//! holds. The exception is a TLB that holds small pieces of the huge page, because the host of a
-//! virtual machine has assembled it from small pages (*page splintering*: Pham et al., 2015). Then
-//! it misses with huge pages where it misses with small ones.
+//! A chase with the stride of a small page, inside huge pages, needs one translation per huge page,
+//! so it is as fast as the packed chase even far beyond the number of small pages that the first
+//! level holds. The exception is a TLB that holds small pieces of the huge page, because the host
+//! of a virtual machine has assembled it from small pages (*page splintering*: Pham et al., 2015).
+//! Such a TLB misses with huge pages where it misses with small ones.
 
 use super::{Curve, Point, Sample, levels};
 use crate::resample::{REPLICATES, interval, redrawn_least};
@@ -23,7 +23,7 @@ pub struct HugePages {
     /// are splintered. `None` without a first level.
     pub share: Option<Estimate>,
     /// Latency with huge pages over latency with small pages, at the largest number of pages
-    /// measured with both. `None` within the first level.
+    /// measured with both. `None` if that number is within the first level.
     pub time_ratio: Option<Estimate>,
 }
 
@@ -34,8 +34,8 @@ const CLEAR: (f64, f64) = (1.5, 0.9);
 /// Tests whether one entry translates a huge page: `small` is measured on small pages, `huge` with
 /// the same stride inside granted huge pages.
 ///
-/// The verdict says what the interval of the share leaves no doubt about: that most of the cost is
-/// still paid, or that most of it is not.
+/// The verdict states what is beyond doubt, given the interval of the share: that most of the cost
+/// is still paid, or that most of it is not.
 pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64) -> HugePages {
     let levels = levels(small, confidence, seed);
     let (small, huge) = (Curve::from_samples(small), Curve::from_samples(huge));

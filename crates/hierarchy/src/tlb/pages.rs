@@ -24,8 +24,8 @@ pub fn start(most: u64) -> Vec<u64> {
 ///
 /// For a step, the range of the edge is bisected down to a single number of pages and its
 /// neighbours; for a climb, the onset and the half are bracketed by close neighbours. Points slower
-/// than those with more pages are measured again, up to 12 passes: another thread on the core, or
-/// on the system, has taken entries.
+/// than those with more pages are measured again, up to 12 passes, because another thread on the
+/// core, or on the system, has taken entries.
 pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
     let mut wanted = BTreeSet::new();
@@ -50,8 +50,8 @@ fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
     let is_new = |pages: &u64| !measured.contains(pages);
     if high - low > 2 * MARGIN + PARTS {
-        // The interval does not shrink where passes contradict each other: then it is divided into
-        // smaller parts.
+        // Where passes contradict each other, the interval does not shrink and is divided into
+        // smaller parts instead.
         let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
         return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
     }
@@ -60,7 +60,7 @@ fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
 }
 
 /// Numbers of pages, in ascending order, that reveal the last entry of `level`: all candidates for
-/// its edge, and some neighbours; about 30 of them if there are too many.
+/// its edge, and some neighbours, but only about 30 of them if there are too many.
 pub fn around_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let low = page(level.onset.low).saturating_sub(MARGIN).max(1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distinguishes a step caused by the TLB itself from one caused by other users of the TLB.
 //!
-//! Other users, such as an SMT sibling hidden by the hypervisor, take entries for a while: then few
-//! passes fit, and fewer with more pages. While they are idle, all passes fit up to the last entry,
-//! and none beyond it. Hits are therefore counted: at each number of pages, the passes in which
-//! translations cost next to nothing. With `E` entries, of the passes over
+//! Other users, such as an SMT sibling hidden by the hypervisor, take entries for a while. Few
+//! passes then fit in the TLB, and the more pages, the fewer passes. While the other users are
+//! idle, all passes fit up to the last entry, and none beyond it. Hits are therefore counted: at
+//! each number of pages, the passes in which translations cost next to nothing. With `E` entries,
+//! of the passes over
 //!
 //! ```text
 //! E - 3, ..., E       about as many hit: those while others rest, and all entries are there
@@ -12,42 +13,43 @@
 //! ```
 //!
 //! If other threads caused the edge at `n`, they would sometimes take one entry fewer. Hits decline
-//! from `n - 3` to `n` by some factor per page, which predicts the number of passes over `n + 1`
-//! that should hit. If it predicts 5, none are seen by chance once in e^5 = 148 times; the same
-//! holds for seeing one of 7 (Poisson). A few passes may still hit, since page coalescing frees
-//! entries.
+//! from `n - 3` to `n` by some factor per page, from which the number of hits among the passes over
+//! `n + 1` is predicted. If 5 hits are predicted, none is seen by chance once in e^5 = 148 times;
+//! the same holds for seeing only one if 7 are predicted (Poisson). A few passes may still hit,
+//! since page coalescing frees entries.
 //!
-//! Two more things must not contradict `E`. On all processors whose number of entries we know, TLBs
-//! with more than 16 entries have a multiple of four, and smaller ones an even number. And the half
-//! of the rise is where such a TLB has it: with `E` entries in `s` sets, where `s` is a power of
-//! two that divides `E`, the miss ratio is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
-//! `r` is 1 with LRU and less with approximations of it. It is one half at
+//! Two more facts must not contradict `E`. First, on all processors whose number of entries we
+//! know, TLBs with more than 16 entries have a multiple of four entries, and smaller ones an even
+//! number. Second, the half of the rise is where a TLB with `E` entries has it: with `E` entries in
+//! `s` sets, where `s` is a power of two that divides `E`, the miss ratio is `r (n - E) (E + s) /
+//! (s n)` (see `tlb/edge.rs`), where `r` is 1 with LRU and less with approximations of it. It is
+//! one half at
 //!
 //! ```text
 //! n = E / (1 - s / (2 r (E + s)))
 //! ```
 //!
-//! 96 entries of which up to 18 are taken look like 78, but the half is at 97: for 78 entries in
-//! one or two sets, it is at 80 at most.
+//! If up to 18 of 96 entries are taken, the TLB looks like one with 78 entries, but the half of the
+//! rise is at 97. With 78 entries in one or two sets, it would be at 80 at most.
 
 use super::{Curve, Drawn, Fit, Level, Point};
 use crate::resample::least;
 use linerate_record::stats::{Estimate, quantile};
 
-/// Minimum number of predicted hits beyond an edge for their absence to be significant; two more
-/// for each hit seen.
+/// Minimum number of predicted hits beyond an edge for their absence to be significant. Each hit
+/// seen requires two more.
 const MIN_PREDICTED: f64 = 5.0;
 /// Maximum share of the predicted hits that may occur, due to coalesced pages.
 const JOINED: f64 = 0.2;
 /// Number of pages over which the decline of hits is estimated.
 const REACH: f64 = 3.0;
-/// Maximum distance of the edge beyond the onset and the half, in pages.
+/// Maximum number of pages by which the edge may be beyond both the onset and the half.
 const AROUND: f64 = 3.0;
 /// Share of the usual rise at the next page, below which a pass counts as a hit.
 const HIT: f64 = 0.5;
 /// Minimum height of the step in standard errors of a point: otherwise hits cannot be recognized.
 const LEAST_ERRORS: f64 = 2.0;
-/// Maximum error of the half, in pages, or as a share of the entries.
+/// Maximum error of the half, in pages or as a share of the entries, whichever is larger.
 const NEAR: (f64, f64) = (2.0, 0.02);
 /// Minimum miss ratio in an overfull set with pseudo-LRU.
 const LEAST_MISSED: f64 = 0.75;
@@ -61,7 +63,7 @@ impl Point {
         time.unwrap_or(f64::NAN) - least(&self.packed).unwrap_or(f64::NAN)
     }
 
-    /// Number of passes whose time has risen by at most `share`.
+    /// Number of passes in which translation costs at most `share` of the rise.
     fn hits(&self, drawn: &Drawn, share: f64) -> f64 {
         let packed = least(&self.packed).unwrap_or(f64::NAN);
         let hit = |time: &&f64| drawn.share(**time - packed) <= share;
@@ -127,7 +129,7 @@ impl Hits {
         self.predicted - self.seen
     }
 
-    /// Whether there were too few hits for another entry.
+    /// Whether there were too few hits beyond the candidate for the TLB to have another entry.
     fn end(&self) -> bool {
         let are_gone =
             self.gone() >= MIN_PREDICTED + self.seen && self.seen <= JOINED * self.predicted;
@@ -154,7 +156,8 @@ fn most_half(entries: f64) -> f64 {
     entries / (1.0 - sets / (2.0 * LEAST_MISSED * (entries + sets)))
 }
 
-/// `onset`, widened to contain the edges and halves of `fits`, and the last `hits`.
+/// `onset`, widened to contain the edges and halves of `fits`, and `hits`, the last number of pages
+/// with hits.
 pub(super) fn widened<'a>(
     onset: Estimate,
     fits: impl Iterator<Item = &'a Fit>,

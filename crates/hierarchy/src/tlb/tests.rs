@@ -314,8 +314,8 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
-/// Recorded on small pages, while a thread hidden by the hypervisor took entries: sometimes, and
-/// nearly always.
+/// Recorded on small pages while a thread hidden by the hypervisor took entries: sometimes in one
+/// recording, nearly always in the other.
 #[test]
 fn entries_of_a_core_that_is_shared() {
     let samples = |text: &str| {
@@ -358,7 +358,8 @@ fn huge_pages_that_work_are_seen_as_such() {
     let found = huge_pages(&small, &huge, 0.95, 11);
     assert_eq!(found.verdict, PagesVerdict::Work, "{found:?}");
     assert!(found.share.unwrap().value.abs() < 0.05, "{found:?}");
-    // 3.8 ns, against 3.8 ns plus the cost of the first level and most of the second.
+    // 3.8 ns with huge pages, compared with 3.8 ns plus the cost of the first level and most of the
+    // second with small pages.
     assert!(found.time_ratio.unwrap().value < 0.4, "{found:?}");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Combined sums, pseudo-headers and incremental updates, each checked against summing the bytes
+//! Checks combined sums, pseudo-headers and incremental updates, each against the sum of the bytes
 //! themselves.
 
 use crate::rig::rfc1071;
@@ -14,7 +14,7 @@ fn sum(bytes: &[u8]) -> Sum {
     partial(bytes, Sum::ZERO)
 }
 
-/// A message of whole words with its checksum in the word at `at`.
+/// Returns a message of whole words with its checksum in word `at`.
 fn sealed(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
     bytes[2 * at..2 * at + 2].fill(0);
     let checksum = sum(&bytes).finish().to_be_bytes();
@@ -108,7 +108,7 @@ proptest! {
         });
         let fresh = word(&sealed(changed.clone(), 5), 5);
         prop_assert_eq!(updated, by_words);
-        // A message of zeros has two checksums that verify; all others have one.
+        // A message of all zeros has two checksums that verify; any other message has one.
         let zeros = |bytes: &[u8]| [&bytes[..10], &bytes[12..]].concat().iter().all(|o| *o == 0);
         if !zeros(&old) && !zeros(&changed) {
             prop_assert_eq!(updated, fresh);

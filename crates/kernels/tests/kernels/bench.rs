@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines behind one call: variants compute, bounds move what they must and touch nothing else.
+//! Tests routines through their common call interface: variants compute the result; bounds move the
+//! bytes they must move and touch nothing else.
 
 use crate::rig::{lengths, noise, rfc1071};
 use linerate_kernels::bench::{Role, Routine, bounds, headers, routines};
@@ -68,24 +69,25 @@ impl Fenced {
         // SAFETY: a new mapping, which nothing else uses.
         let start = unsafe { libc::mmap(null_mut(), size, libc::PROT_NONE, kind, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-        // SAFETY: one page of the mapping, which is two longer than `pages`.
+        // SAFETY: the offset is one page into the mapping, which is two pages longer than `pages`.
         let start = unsafe { start.cast::<u8>().add(page) };
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the pages between the first and the last of the mapping.
+        // SAFETY: these are the pages between the first and the last page of the mapping.
         let done = unsafe { libc::mprotect(start.cast(), pages * page, access) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
         Self { start, page, pages }
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the accessible pages, zeroed by the system, borrowed as long as `self` is.
+        // SAFETY: these are the accessible pages, zeroed by the system and borrowed for as long as
+        // `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.pages * self.page) }
     }
 }
 
 impl Drop for Fenced {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping, of which no slice outlives `self`.
+        // SAFETY: this is the whole mapping, and no slice of it outlives `self`.
         unsafe { libc::munmap(self.start.sub(self.page).cast(), (self.pages + 2) * self.page) };
     }
 }
@@ -171,13 +173,13 @@ extern "C" fn first_byte(at: *const u8, bytes: usize, sum: u32) -> u32 {
     if bytes == 0 {
         return sum;
     }
-    // SAFETY: `at` can be read where there are bytes; ensured by the routine, from a slice.
+    // SAFETY: `at` can be read if there are bytes, because the routine takes it from a slice.
     sum + u32::from(unsafe { *at })
 }
 
 #[test]
 fn a_peer_is_called_as_the_others_are() {
-    // SAFETY: it reads the first byte if there is one.
+    // SAFETY: `first_byte` reads only the first byte, if there is one.
     let peer = unsafe { Routine::checksum_from("first", Role::Peer, first_byte) };
     assert_eq!((peer.name(), peer.role(), peer.kernel()), ("first", Role::Peer, Kernel::Checksum));
     assert_eq!(peer.checksum(&[7, 9], 1), 8);

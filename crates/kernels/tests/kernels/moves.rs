@@ -62,7 +62,7 @@ fn the_functions_move_as_the_kernels_do() {
     }
 }
 
-/// Defines the length from which variants use nontemporal stores.
+/// The header that defines the length from which variants use nontemporal stores.
 const BODY: &str = include_str!("../../native/kernels/body.h");
 
 #[test]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the tests: the definition of the checksum, contents, lengths, and the variants.
+//! Shared by the tests: the definition of the checksum, buffer contents, lengths, and the variants.
 
 use linerate_kernels::{Kernels, variants};
 
-/// RFC 1071 as written: big-endian words, an odd last byte followed by a zero, carries folded at
-/// the end.
+/// RFC 1071 implemented literally: big-endian words, an odd last byte followed by a zero, carries
+/// folded at the end.
 pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
     for (i, &byte) in bytes.iter().enumerate() {
@@ -22,14 +22,14 @@ pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     (0..bytes).map(|_| random.u8(..)).collect()
 }
 
-/// Contents whose sums carry occasionally, always, never, and nearly always.
+/// Buffer contents whose sums carry occasionally, always, never, and nearly always.
 pub(crate) fn fills(bytes: usize) -> [Vec<u8>; 4] {
     let mut mostly = vec![0xff; bytes];
     mostly.iter_mut().step_by(97).for_each(|byte| *byte = 0xfe);
     [noise(bytes, 7), vec![0xff; bytes], vec![0; bytes], mostly]
 }
 
-/// Every length up to four vectors, and those around powers of two and around packet lengths.
+/// Every length up to four vectors, plus lengths around powers of two and around packet lengths.
 pub(crate) fn lengths() -> impl Iterator<Item = usize> {
     let around = [320, 383, 512, 576, 1024, 1460, 1480, 1500, 2048].into_iter();
     (0..=260).chain(around.flat_map(|n| n - 1..=n + 1))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names, runnable variants, and the message for those that cannot run.
+//! Tests the names, the runnable variants, and the message for variants that cannot run.
 
 use linerate_kernels::{Kernel, Kernels, Variant, VariantError, variants};
 

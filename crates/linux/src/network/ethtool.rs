@@ -13,7 +13,7 @@ const GET_FEATURES: u32 = 0x3a;
 
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// String sets: driver counters, features.
+/// Numbers of the string sets for driver counters and features.
 const COUNTERS: u32 = 1;
 const FEATURES: u32 = 4;
 
@@ -98,7 +98,7 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
     }
 }
 
-/// Builds a request: command and number, with room for a reply of `bytes` bytes.
+/// Builds a request from a command and a number, with room for a reply of `bytes` bytes.
 fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
     let mut question = command.to_ne_bytes().to_vec();
     question.extend(number.to_ne_bytes());

@@ -90,7 +90,7 @@ pub struct SocketMemory {
     pub drops: u32,
 }
 
-/// TCP_INFO of a connection; counts start when it was opened.
+/// TCP_INFO of a connection; its counters start when the connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Whether the delivery rate is limited by the application.
@@ -121,9 +121,9 @@ pub struct TcpInfo {
     pub delivery_rate: u64,
     /// Time with data in flight or waiting to be sent, microseconds.
     pub busy_us: u64,
-    /// Part of `busy_us` limited by the receiver's window, microseconds.
+    /// Part of `busy_us` during which the receiver's window was the limit, microseconds.
     pub rwnd_limited_us: u64,
-    /// Part of `busy_us` limited by the socket's own send buffer, microseconds.
+    /// Part of `busy_us` during which the socket's own send buffer was the limit, microseconds.
     pub sndbuf_limited_us: u64,
     /// Retransmitted segments that the peer had already received (DSACK); `None` before Linux 4.20.
     pub needless: Option<u32>,
@@ -160,19 +160,20 @@ impl TcpInfo {
     }
 }
 
-/// Unlimited is all bits set: 32 of them in older kernels, 64 since Linux 4.20.
+/// An unlimited rate has all bits set: 32 of them in older kernels, 64 since Linux 4.20.
 fn is_unlimited(rate: u64) -> bool {
     rate == u64::MAX || rate == u64::from(u32::MAX)
 }
 
-/// A C bit-field: its first bit is the lowest on little-endian machines, otherwise the highest.
+/// Reads the first bit of a C bit-field: the lowest bit on little-endian machines, otherwise the
+/// highest.
 fn app_limited_bit(byte: u8) -> bool {
     let bit = if cfg!(target_endian = "little") { 1 } else { 0x80 };
     byte & bit != 0
 }
 
 impl SocketMemory {
-    /// Parses the SK_MEMINFO array; its ninth number, drops, exists since Linux 4.7.
+    /// Parses the SK_MEMINFO array; its ninth number, drops, has existed since Linux 4.7.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| u32_at(bytes, 4 * index);
         Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
@@ -180,8 +181,8 @@ impl SocketMemory {
 }
 
 impl InetSocket {
-    /// Converts a listed socket; buffers and TCP_INFO are absent. It cannot be queried again
-    /// ([`Network::inet_socket`]).
+    /// Converts a listed socket. The result has no buffers and no TCP_INFO, and it cannot be
+    /// queried again ([`Network::inet_socket`]).
     pub fn of_listed(listed: Listed) -> Self {
         let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
             listed;
@@ -268,8 +269,8 @@ impl Network {
         Ok(sockets)
     }
 
-    /// Returns the current state of a known TCP socket; `None` if it is gone, or for UDP, which the
-    /// kernel looks up differently.
+    /// Returns the current state of a known TCP socket; `None` if the socket is gone, or if it is a
+    /// UDP socket, since the kernel looks those up differently.
     ///
     /// # Errors
     /// The kernel does not answer.

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A veth with counters 0, 1, 2, ..., as many as requested.
+    /// A veth with the requested number of counters, whose values are 0, 1, 2, ...
     fn answer(counters: u64) -> Vec<u8> {
         let mut body = vec![0; MESSAGE];
         body[4..8].copy_from_slice(&7u32.to_ne_bytes());

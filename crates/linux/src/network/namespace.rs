@@ -2,9 +2,9 @@
 //! Opens sockets in a network namespace that this program is not in.
 //!
 //! In a multithreaded process, a thread may enter another network namespace, but not the user
-//! namespace that owns it and from which the necessary rights come; a single-threaded process may
+//! namespace that owns it and that provides the necessary rights; a single-threaded process may
 //! enter both. So we fork a child that enters both, opens the sockets, hands them over and exits.
-//! It calls async-signal-safe functions only.
+//! The child calls only async-signal-safe functions.
 
 use super::SOCKETS;
 use crate::{Error, signal};
@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const ADVICE: &str = "run as root, or as the user who created the namespace";
 
-/// Buffer for the control message that carries the sockets, suitably aligned.
+/// A suitably aligned buffer for the control message that carries the sockets.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -49,7 +49,7 @@ pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
     }
 }
 
-/// Returns the identifiers of two namespaces of one kind: this program's and another process's.
+/// Returns the identifiers of this program's and another process's namespaces of the given kind.
 fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
     let name = |process: &str| {
         let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
@@ -79,7 +79,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Child side: sends the sockets, or an error number; never returns.
+/// Runs in the child: sends the sockets or an error number, and never returns.
 fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
     let sockets = enter(user, network);
     let errno = match sockets {
@@ -112,7 +112,7 @@ fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
     Some(sockets)
 }
 
-/// Sends an error number, or 0 with the sockets.
+/// Sends an error number or, if there are sockets, 0 along with them.
 fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
     let mut number = errno.to_ne_bytes();
     let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };

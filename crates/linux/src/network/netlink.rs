@@ -45,8 +45,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Iterates over the attributes in a message: type without its two flag bits, and payload. Ends at
-/// the first damaged one.
+/// Iterates over the attributes in a message, yielding the type of each, without its two flag bits,
+/// and its payload. Ends at the first damaged attribute.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [length, kind] = halves(u32_at(bytes, 0)?);
@@ -56,7 +56,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// Returns the payload of the first attribute of a type.
+/// Returns the payload of the first attribute of the given type.
 pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, body)| body)
 }

@@ -28,7 +28,7 @@ pub struct PacketSocket {
     pub receive_ring: Option<PacketRing>,
     /// Transmit ring, if any.
     pub transmit_ring: Option<PacketRing>,
-    /// Buffer sizes; drops from a ring are not included.
+    /// Buffer sizes and drops; drops from a ring are not included.
     pub memory: Option<SocketMemory>,
 }
 
@@ -39,7 +39,7 @@ pub struct PacketRing {
     pub blocks: u32,
     /// Bytes per block.
     pub block_bytes: u32,
-    /// Number of frames; for TPACKET_V3, the number at the requested frame size.
+    /// Number of frames; for TPACKET_V3, the number of frames of the requested size.
     pub frames: u32,
     /// Requested bytes per frame.
     pub frame_bytes: u32,

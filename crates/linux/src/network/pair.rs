@@ -25,7 +25,7 @@ const IFA_LOCAL: u16 = 2;
 
 impl Network {
     /// Creates a veth pair: `near` in this namespace, `far` in the namespace of process `pid`.
-    /// Needs root in the user namespaces that own both.
+    /// Needs root in the user namespaces that own the two network namespaces.
     ///
     /// # Errors
     /// The caller lacks the privilege, the kernel has no veth driver, or an interface of that name
@@ -35,7 +35,7 @@ impl Network {
     }
 
     /// Assigns an IPv4 address to an interface in this namespace and brings the interface up. Needs
-    /// root in the user namespace that owns this one.
+    /// root in the user namespace that owns this network namespace.
     ///
     /// # Errors
     /// There is no such interface, or the caller lacks the privilege.

@@ -107,14 +107,15 @@ impl HtbClass {
         Some(Self {
             handle: u32_at(body, 8)?,
             is_outermost: u32_at(body, 12)? == ROOT,
-            // `tc_htb_opt`: the ratespec for the rate, then the one for the ceiling.
+            // `tc_htb_opt` begins with the ratespec for the rate, followed by the ratespec for the
+            // ceiling.
             ceiling: rate(options, HTB_PARAMETERS, HTB_CEILING, 12)?,
         })
     }
 }
 
-/// Returns a rate in bytes per second: the 64-bit attribute, present from 4 GiB/s, otherwise the
-/// last field of the `tc_ratespec` at offset `at` in the parameters.
+/// Returns a rate in bytes per second: the 64-bit attribute, which is present from 4 GiB/s up, or
+/// otherwise the last field of the `tc_ratespec` at offset `at` in the parameters.
 fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
     let wide = attribute(options, wide).and_then(|bytes| u64_at(bytes, 0));
     let narrow = || u32_at(attribute(options, parameters)?, at + 8).map(u64::from);

@@ -16,7 +16,7 @@ pub enum Change<'a> {
         tid: u32,
         /// The name, usually at most 15 bytes.
         name: &'a [u8],
-        /// Whether it was renamed by execve(2), which removes all mappings of the process.
+        /// Whether the thread was renamed by execve(2), which removes all mappings of the process.
         is_exec: bool,
         /// Kernel clock, nanoseconds.
         time_ns: u64,
@@ -70,7 +70,7 @@ const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const BY_EXEC: u16 = 0x2000;
-/// Trailer of every record except samples: thread, time, CPU.
+/// Size of the trailer of every record except samples: thread, time, CPU.
 const TRAILER_BYTES: usize = 24;
 
 /// Parses a record; `None` if it is not a complete process event.

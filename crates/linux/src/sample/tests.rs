@@ -242,7 +242,7 @@ fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     assert!(lost > 50, "{samples} samples, {lost} lost");
 }
 
-/// Keeps busy until the thread has run for `until_ns` since `event` was opened.
+/// Keeps the thread busy until it has run for `until_ns` since `event` was opened.
 fn spin(event: &Event, until_ns: u64) {
     let mut sum = 1u64;
     while event.read().unwrap().values()[0] < until_ns {

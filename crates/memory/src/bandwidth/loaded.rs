@@ -3,9 +3,9 @@
 //!
 //! The calling thread walks a chain in one half of the arena while a given number of other threads
 //! read the other half for a given share of each [`PERIOD_NS`]. Their reads during the windows of
-//! the chase are counted. If a reader is preempted, its window gets less load than intended, so
-//! only windows with nearly the maximum load are valid. The result is their median: the fastest
-//! window would be the least loaded.
+//! the chase are counted. While a reader is preempted, the load is lower than intended, so only
+//! windows with nearly the maximum load are valid. The result is the median of the valid windows,
+//! because the fastest one would be the least loaded.
 
 use super::sweep::{LOT, Piece, Sweeper};
 use super::team::{self, spin_until};
@@ -20,30 +20,31 @@ use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Period of a reader: it reads for a share of this and spins for the rest.
+/// Period of a reader, in ns. The reader reads for a share of each period and spins for the rest.
 const PERIOD_NS: u64 = 100_000;
 
 /// Five periods.
 const WINDOW_NS: f64 = 500_000.0;
 
-/// Windows per load in a pass.
+/// Number of windows that a pass measures under each load.
 const WINDOWS: u32 = 4;
 
-/// Passes continue until this many windows of each load count, or time is up.
+/// Passes continue until this many windows count for each load, or until time is up.
 const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
 
-/// Share of the maximum load above which a window counts as having the intended load.
+/// A window counts as having the intended load from this share of the maximum load on.
 const AS_MEANT: f64 = 0.75;
 
-/// Lots read by a reader between two clock reads: 6 us at 10 GB/s.
+/// Number of lots that a reader reads between two clock reads, which takes 6 us at 10 GB/s.
 const STRETCH_LOTS: u64 = 64;
 
-/// Loads used to estimate how many fill a window.
+/// Number of chase loads that are timed to estimate how many loads fill a window.
 const PROBE_LOADS: u64 = 256;
 
-/// Keeps a stopped clock from making windows endless: no load from memory is faster.
+/// Lower limit on the estimated ns per load, so that a stopped clock cannot make windows endless.
+/// No load from memory is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
 
 /// Load by the other threads.
@@ -77,8 +78,8 @@ struct Sample {
 }
 
 /// Measures the latency of a load from memory while the other CPUs read memory at increasing rates.
-/// If this cannot be measured, for example with a single CPU, there is one point whose figures give
-/// the reason.
+/// If the latency cannot be measured, for example because there is only a single CPU, returns one
+/// point whose figures give the reason.
 pub fn loaded(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -100,8 +101,8 @@ pub fn loaded(
     if !chain.grow(half / request.line, goes_on) {
         return vec![unknown(&format!("no time left; {}", windows.more_time()))];
     }
-    // SAFETY: the second half of the arena; the arena is exclusively borrowed by a chain that uses
-    // only the first half.
+    // SAFETY: the piece is the second half of the arena. The arena is exclusively borrowed by a
+    // chain, which uses only the first half.
     let mut rest = unsafe { Piece::at(start, half) };
     evict(&mut rest);
     let pieces = rest.split(others.len(), LOT);
@@ -232,9 +233,9 @@ impl Orders {
     }
 }
 
-/// Returns the samples with the intended load: with readers, the windows in which they read;
-/// without readers, the windows in which none did, since a preempted reader completes its share
-/// when it runs again.
+/// Returns the samples with the intended load. If the load has readers, these are the windows in
+/// which they read. Otherwise they are the windows in which no thread read: a preempted reader
+/// completes its share when it runs again.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
     let is_meant = |sample: &Sample| match load.threads {
@@ -249,7 +250,8 @@ const LATENCY: &str = "pointer chase over half of the memory: median of the wind
 
 const RATE: &str = "median of the readers' counts during the chase windows";
 
-/// Converts a load to the record's form; `more` is the advice for getting more time.
+/// Converts the samples of a load to the record's form. `more` advises the user how to get more
+/// time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
@@ -280,7 +282,7 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     }
 }
 
-/// Returns the single point of a measurement that was impossible.
+/// Returns the single point that is recorded if the measurement is impossible.
 fn unknown(reason: &str) -> LoadedLatency {
     LoadedLatency {
         threads: 0,
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
-    /// A chase next to readers that never ran does not show their load.
+    /// If the readers never ran, the chase does not show the latency under their load.
     #[test]
     fn a_load_that_never_was_is_absent() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The windows of one thread, pass by pass, and the selection of the windows across threads that
-//! count.
+//! Measures the windows of one thread, pass by pass, and selects the windows that count, taking all
+//! threads into account.
 
 use super::Job;
 use super::sweep::{LOT, Piece, Sweeper};
@@ -9,7 +9,7 @@ use linerate_linux::monotonic_ns;
 use linerate_trial::{Clock, orders};
 use std::time::Instant;
 
-/// Passes over everything: as many as a 95 % interval needs.
+/// Number of passes over all jobs: as many as a 95 % interval needs.
 const PASSES: u32 = 6;
 
 /// Maximum number of passes when windows are dropped.
@@ -18,19 +18,21 @@ const MOST_PASSES: u32 = 4 * PASSES;
 /// Windows per level and operation in a pass.
 const WINDOWS: u32 = 3;
 
-/// Window length, such that threads starting a few us apart overlap for nearly all of it.
+/// Window length in ns: long enough that threads which start a few us apart overlap for nearly all
+/// of it.
 const WINDOW_NS: f64 = 300_000.0;
 
 /// Share of a window during which all threads must be sweeping.
 const TOGETHER: f64 = 0.9;
 
-/// Sweeps before a window, unless they take more than [`WARM_NS`]. Some caches keep a line only
-/// after it has been fetched several times.
+/// Number of sweeps before the windows of a job, unless they take more than [`WARM_NS`]. Some
+/// caches keep a line only after it has been fetched several times.
 const WARM_SWEEPS: u64 = 3;
 
 const WARM_NS: f64 = 3.0 * WINDOW_NS;
 
-/// Keeps a stopped clock from making windows endless: 1 TB/s.
+/// Lower limit on the estimated ns per lot, so that a stopped clock cannot make windows endless. It
+/// corresponds to 1 TB/s.
 const LEAST_NS_PER_LOT: f64 = 1.0;
 
 /// A window of a thread.
@@ -44,7 +46,7 @@ pub(super) struct Sample {
     kept: bool,
 }
 
-/// The work of every thread: one job after the other, each at the same time on all threads.
+/// The work of every thread: all threads do the same job at the same time, one job after the other.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) jobs: &'a [Job],
@@ -54,8 +56,8 @@ pub(super) struct Plan<'a> {
     pub(super) deadline: Instant,
 }
 
-/// Measures the windows of one thread, by job. Before each window, `ready` decides whether to
-/// continue, given this thread's vote.
+/// Measures the windows of one thread and returns them by job. Before each window, `ready` receives
+/// this thread's vote and decides whether to continue.
 pub(super) fn rounds(
     windows: &Windows<'_>,
     mut piece: Piece<'_>,
@@ -123,8 +125,8 @@ fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lo
     Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
 }
 
-/// Returns ns per byte for all threads together, from the fastest window of each pass; `samples` is
-/// by thread and window.
+/// Returns the ns per byte for all threads together in the fastest window of each pass. `samples`
+/// is indexed by thread, then by window.
 pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
     let mut best = [f64::INFINITY; MOST_PASSES as usize];
@@ -172,8 +174,8 @@ mod tests {
         assert_eq!(together(&away), None);
     }
 
-    /// The fastest window that counts in each pass; evaluation ends with the thread that has the
-    /// fewest windows.
+    /// The result has, for each pass, the fastest window that counts. Evaluation ends after the
+    /// last window of the thread with the fewest windows.
     #[test]
     fn a_pass_is_its_fastest_window() {
         let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };

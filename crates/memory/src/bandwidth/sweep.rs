@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading, writing and copying a piece of memory from end to end, repeatedly, with the processor's
+//! Reads, writes or copies a piece of memory from end to end, repeatedly, with the processor's
 //! widest registers.
 //!
 //! ```text
 //! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
 //! ```
 //!
-//! Written in assembly where the register matters, so that loads are executed although their
-//! results are unused. The stored value is not zero: some processors optimize stores of zeros.
+//! The loops are in assembly where the choice of register matters, which also ensures that loads
+//! are executed although their results are unused. The stored value is not zero: some processors
+//! optimize stores of zeros.
 //!
 //! Left out: non-temporal stores and string copy instructions.
 
@@ -46,8 +47,8 @@ impl<'a> Piece<'a> {
         Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
     }
 
-    /// Splits the piece into `n` pieces of the same length, a multiple of `grain`, which must
-    /// itself be a multiple of [`LOT`].
+    /// Splits the piece into `n` pieces of equal length. The length is a multiple of `grain`, which
+    /// must be a multiple of [`LOT`].
     pub(super) fn split(self, n: usize, grain: usize) -> Vec<Self> {
         let bytes = self.bytes / n.max(1) / grain * grain;
         let piece = |k| Self { start: self.start.wrapping_add(k * bytes), bytes, ..self };
@@ -64,7 +65,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Sweeps over a piece, each continuing where the previous one stopped.
+/// Sweeps over a piece of memory. Each sweep continues where the previous one stopped.
 #[derive(Debug)]
 pub(super) struct Sweeper<'a> {
     routines: Routines,
@@ -79,13 +80,14 @@ pub(super) struct Sweeper<'a> {
 }
 
 impl<'a> Sweeper<'a> {
-    /// Creates a sweeper over `bytes` bytes of `piece`, which for a copy includes both sides.
-    /// `None` if the piece is smaller, or less than a lot remains for each side.
+    /// Creates a sweeper over `bytes` bytes of `piece`; for a copy, these are the bytes of both
+    /// sides. `None` if the piece is smaller than that, or if each side would have less than one
+    /// lot.
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
             Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
-            // Offset by half a page: loads that follow stores to the same page offset in another
-            // page stall.
+            // The sides are offset by half a page, because a load stalls if it follows a store to
+            // the same page offset in another page.
             Operation::Copy => {
                 let apart = bytes / 2 / LOT * LOT;
                 let off = if apart % 4096 == 0 && apart > 2 * LOT { 2 * LOT } else { 0 };
@@ -119,8 +121,8 @@ impl<'a> Sweeper<'a> {
         lots.max(1)
     }
 
-    /// Sweeps `bytes` bytes, which must not reach past the end of the side, `times` times; `times`
-    /// is not 0.
+    /// Sweeps `bytes` bytes `times` times. The bytes must not reach past the end of the side, and
+    /// `times` must not be 0.
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);
@@ -142,7 +144,7 @@ impl<'a> Sweeper<'a> {
 ///
 /// # Safety
 /// The caller has exclusive access to this number of bytes at both addresses. `bytes` is a multiple
-/// of [`LOT`]; neither it nor the last number is 0.
+/// of [`LOT`]; neither `bytes` nor `times` is 0.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -181,12 +183,12 @@ impl Routines {
     }
 }
 
-/// Defines one routine: `$turn` bytes per iteration, the work of 16 copies of `$line`.
+/// Defines one routine. Each iteration covers `$turn` bytes, the work of 16 copies of `$line`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
         pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-            // SAFETY: the caller permits reading and writing this many bytes, which are whole
+            // SAFETY: the caller permits reading and writing this many bytes, which amount to whole
             // iterations; no other registers or memory change.
             unsafe {
                 std::arch::asm!(
@@ -255,8 +257,8 @@ mod neon {
     macro_rules! routine {
         ($name:ident, $first:literal, $($line:literal),+) => {
             pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-                // SAFETY: the caller permits reading and writing this many bytes, which are whole
-                // iterations of 128; no other registers or memory change.
+                // SAFETY: the caller permits reading and writing this many bytes, which amount to
+                // whole iterations of 128 bytes; no other registers or memory change.
                 unsafe {
                     std::arch::asm!(
                         $first,
@@ -323,7 +325,8 @@ mod neon {
 mod plain {
     const WORD: usize = size_of::<usize>();
 
-    /// Calls `step` with word offsets 0, 8, 16, ..., `times` times.
+    /// Calls `step` with the word offsets 0, 8, 16, ... in order, and repeats the sequence `times`
+    /// times.
     #[inline(always)]
     fn turns(bytes: usize, times: u64, mut step: impl FnMut(usize)) {
         for _ in 0..times {
@@ -398,8 +401,8 @@ mod tests {
                     let from = source.as_ptr().cast_mut().cast();
                     let to = target[within.clone()].as_mut_ptr().cast();
                     let mut expected = memory(lots + 2);
-                    // SAFETY: both have this many bytes, no other code uses them, and `read` and
-                    // `copy` do not write to the first.
+                    // SAFETY: both buffers have this many bytes, no other code uses them, and
+                    // `read` and `copy` do not write to the first one.
                     unsafe {
                         (routines.read)(from, to, lots * LOT, times);
                         assert_eq!(target, expected, "{name}: reading {lots} lots writes");

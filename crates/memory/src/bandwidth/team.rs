@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several threads, each pinned to its own CPU, that do the same work at the same time.
 //!
-//! All threads run the same code. They meet at [`Crew::ready`] before each window, which decides
-//! whether to continue; the answer is the same for all. They wait by spinning, yielding the
-//! processor occasionally: a thread that is asleep when the window begins would be late.
+//! All threads run the same code. They meet at [`Crew::ready`] before each window to decide whether
+//! to continue; the answer is the same for all. They wait by spinning, yielding the processor
+//! occasionally: a thread that is asleep when the window begins would be late.
 //!
 //! Left out: the work that they do.
 
@@ -11,15 +11,15 @@ use linerate_linux::{Error, pin_current_thread, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Number of spins before the CPU is yielded.
+/// Number of spins before a thread yields the CPU.
 const SPINS: u32 = 2000;
 
 /// State shared by the threads of a team.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Number of members; 0 until all are known to be able to take part.
+    /// Number of members; 0 until it is known that all of them can take part.
     size: AtomicUsize,
-    /// Threads that are on their CPU.
+    /// Number of threads that are pinned to their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
     /// Number of meetings that every member has reached.
@@ -37,7 +37,7 @@ pub(super) struct Member<'a> {
     meetings: usize,
 }
 
-/// Size that marks a crew that never got together.
+/// Value of `size` that marks a crew that was never complete.
 const GIVEN_UP: usize = usize::MAX;
 
 impl Crew {
@@ -53,15 +53,16 @@ impl Crew {
 }
 
 impl Member<'_> {
-    /// Waits until all members are here. Member 0's `go_on` decides whether they continue; all
-    /// members get that answer.
+    /// Waits until all members have arrived. The `go_on` of member 0 decides whether the crew
+    /// continues; all members get the same answer.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
         let crew = self.crew;
         if self.number == 0 && !go_on {
-            // Stored before this meeting is complete, so that all members see it once it is. It is
-            // compared with the meeting number, so that a thread still leaving the previous meeting
-            // does not take it for that meeting's answer.
+            // The answer is stored before this meeting is complete, so that all members see it when
+            // the meeting is complete. Members compare it with the number of the meeting, so a
+            // thread that is still leaving the previous meeting does not mistake it for the answer
+            // of that meeting.
             crew.last.store(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);
@@ -88,8 +89,8 @@ pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Runs `own` on the calling thread, which is already pinned, and meanwhile `theirs` on one thread
-/// per CPU in `others`, each with its part of `parts`; returns all results.
+/// Runs `own` on the calling thread, which is already pinned, and at the same time `theirs` on one
+/// thread per CPU in `others`, each with its part of `parts`. Returns all results.
 ///
 /// # Errors
 /// A thread could not be started or pinned; nothing was run.
@@ -151,7 +152,7 @@ mod tests {
         cpus.iter().cycle().skip(1).take(3).copied().collect()
     }
 
-    /// Between two meetings, no thread is a step ahead of any other.
+    /// Between two meetings, all threads are at the same step.
     #[test]
     fn all_are_at_the_same_step() {
         let steps = [const { AtomicUsize::new(0) }; 4];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains, compared with following them by hand.
+//! Compares chains with the result of following them item by item.
 
 use super::*;
 use linerate_record::memory::PageKind;
@@ -38,7 +38,7 @@ fn check(chain: &Chain<'_>) {
 
 const ORDERS: [Order; 3] = [Order::PageLocal, Order::Random, Order::Sequential];
 
-/// One item per page: boxes are short.
+/// One item per page, so that boxes are short.
 fn paged(order: Order, start: usize) -> Layout {
     let page = page_bytes();
     Layout { order, stride: page, line: 64, start: start * page }
@@ -81,8 +81,9 @@ fn more_than_fits_is_what_fits() {
     assert_eq!((chain.len(), chain.is_empty()), (1, false));
 }
 
-/// All (n-1)! cycles over n items are equally likely: 6 over 4 items, with 6000 seeds. Chi-square
-/// with 5 degrees of freedom exceeds 20.5 once in a thousand; the seeds are fixed.
+/// All (n-1)! cycles over n items are equally likely. With 4 items there are 6 cycles, tried with
+/// 6000 seeds. Chi-square with 5 degrees of freedom exceeds 20.5 once in a thousand; the seeds are
+/// fixed.
 #[test]
 fn cycles_are_uniform() {
     for order in [Order::Random, Order::PageLocal] {
@@ -123,7 +124,7 @@ fn a_walk_ends_where_following_by_hand_does() {
     }
 }
 
-/// Follows the chain: all stretches are equally long to within a box.
+/// Follows the chain and checks that all stretches are equally long to within a box.
 #[test]
 fn places_part_the_walk_evenly() {
     let mut arena = arena(4 << 20);
@@ -146,7 +147,8 @@ fn places_part_the_walk_evenly() {
     }
 }
 
-/// One line in each page, with every line position within a page used equally often.
+/// Each page has one line of the chain, and every line position within a page is used equally
+/// often.
 #[test]
 fn lines_of_pages_are_spread_over_the_sets() {
     let page = page_bytes();
@@ -220,7 +222,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A chain is the same however it came to its length.
+    /// A chain of a given length is the same, whatever lengths it had before.
     #[test]
     fn a_rebuilt_chain_is_independent_of_the_previous_one(
         lens in prop::collection::vec(1usize..200, 1..8),

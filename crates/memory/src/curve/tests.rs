@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of a curve that hold on every machine; its parts are compared with brute force.
+//! Properties of a curve that hold on every machine. The parts of its computation are compared with
+//! brute force.
 
 use super::*;
 use crate::Watch;
@@ -78,8 +79,8 @@ fn every_size_has_its_turn_and_half_of_them_first() {
     assert_ne!(order_of(64, &mut random), order_of(64, &mut random));
 }
 
-/// The costly group waits until it has taken less time, and only as long as there is something else
-/// to do.
+/// The costly group waits until it is the one that has taken less time, but only for as long as
+/// there is something else to do.
 #[test]
 fn groups_take_turns_by_time() {
     let group = |passes, millis, sizes: &[u64], weight| Group {
@@ -94,7 +95,7 @@ fn groups_take_turns_by_time() {
     assert_eq!(next(&[group(3, 0, &[1], 1), group(0, 0, &[], 2)], 3), None);
 }
 
-/// Compared with brute-force resampling in all n^n ways.
+/// Compares the interval with brute-force resampling in all n^n ways.
 #[test]
 fn the_interval_of_the_minimum_matches_resampling() {
     for n in 1..=6usize {

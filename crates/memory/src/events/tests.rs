@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Counts nanoseconds of the thread's CPU clock in place of cycles, and its page faults in place of
-/// everything else.
+/// Counts nanoseconds of the thread's CPU clock in place of cycles, and the thread's page faults in
+/// place of every other event.
 fn pretending() -> impl Opener {
     let counts =
         |selector| if selector == Selector::new(HARDWARE, 0) { TASK_CLOCK } else { PAGE_FAULTS };
@@ -47,7 +47,8 @@ fn without_counters_the_reason_is_given() {
     assert!(reason.len() > 20, "{reason}");
 }
 
-/// On a kernel that does not even allow software events, there is nothing to substitute.
+/// If a kernel does not even allow software events, there is nothing to count in place of hardware
+/// events.
 fn may_count() -> bool {
     let request = perf::Request { exclude_kernel: true, ..perf::Request::new(TASK_CLOCK) };
     Kernel.open(&request, Target::CurrentThread, None).is_ok()
@@ -72,16 +73,16 @@ fn each_size_has_its_loads_and_events() {
             let event = row.events.iter().find(|event| event.event == name);
             event.unwrap().per_load.as_number().unwrap()
         };
-        // Thread time in ns: some per load, and no more than the whole walk took.
+        // `cycles` is thread time in ns: some per load, and no more than the whole walk took.
         assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
-        // A chain that was touched before causes no page faults; a stack page might.
+        // The chain was touched before and causes no page faults, but a stack page might.
         assert!(per_load("instructions") < 1e-4, "{row:?}");
         assert!(row.events.iter().all(|event| event.per_load.tier == Tier::User));
     }
 }
 
-/// Page faults are not instructions: each load is at least one instruction, and the verdict says
-/// so.
+/// Page faults are counted in place of instructions. Each load is at least one instruction, so the
+/// verdict is that this count is implausible.
 #[test]
 fn counts_that_contradict_the_loads_are_doubted() {
     if !may_count() {

@@ -19,16 +19,17 @@ pub(super) enum Part {
     Noise,
 }
 
-/// Time shares by [`Part`], relative to their sum. A part without a share is left out.
+/// Time shares of the parts, in the order of [`Part`] and relative to their sum. A part whose share
+/// is 0 is left out.
 const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
-/// Time share for finding the levels, which comes after the curves and cannot be cut short.
+/// Time share for finding the levels. This work follows the curves and cannot be cut short.
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
-/// Every part gets at least this fraction of its share, however late it begins: on a busy machine
-/// every part still gets some time, and the total grows by at most two fifths.
+/// Every part gets at least this fraction of its share, however late it begins. On a busy machine,
+/// every part therefore still gets some time, and the total time grows by at most two fifths.
 const LEAST: f64 = 0.4;
 
 /// The time limit of the measurement, counted from now.
@@ -99,8 +100,8 @@ mod tests {
         Part::Noise,
     ];
 
-    /// Returns how long until everything is done if the first part starts after `late`, all parts
-    /// use their full limits, and finding the levels takes its share.
+    /// Returns the time after which everything is done if the first part starts after `late`, all
+    /// parts use their full limits, and finding the levels takes its share.
     fn end(budget: &Budget, late: Duration) -> Duration {
         let all = budget.shares.iter().sum::<f64>() + budget.levels;
         PARTS.iter().fold(late, |elapsed, part| {

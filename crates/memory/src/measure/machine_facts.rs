@@ -27,7 +27,7 @@ pub(super) struct MachineFacts {
     pub(super) stated: Result<Vec<Level>, String>,
     /// Size of the longest chain in bytes.
     pub(super) arena_bytes: usize,
-    /// The reason for that size.
+    /// The reason for the size of the longest chain.
     pub(super) arena_reason: String,
     /// Memory limit.
     limit: Limit,
@@ -82,8 +82,8 @@ impl MachineFacts {
         }
     }
 
-    /// Allocates the memory for the curves, with the requested page kind if any; otherwise with
-    /// huge pages if nearly all of it gets them, else with small pages.
+    /// Allocates the memory for the curves in pages of the requested kind. If no kind is requested,
+    /// uses huge pages if nearly all of the memory gets them, and small pages otherwise.
     pub(super) fn arena(
         &self,
         pages: Option<PageKind>,
@@ -114,14 +114,14 @@ struct Wanted {
     times: u64,
     /// Maximum bytes allocated at the same time.
     most: u64,
-    /// Whether touching the memory takes too long for a larger arena.
+    /// Whether the arena is not larger because touching more memory would take too long.
     is_cut: bool,
 }
 
 impl Wanted {
-    /// Chooses a multiple of the last-level cache, so that the memory plateau shows; but limited,
-    /// since touching memory takes 0.5 s per GiB, which above a few hundred MiB cuts into measuring
-    /// time.
+    /// Chooses a multiple of the size of the last-level cache, so that the memory plateau shows.
+    /// The size is limited, because touching memory takes 0.5 s per GiB, which above a few hundred
+    /// MiB cuts into measuring time.
     fn for_effort(effort: Effort, last_level: u64) -> Self {
         let (times, least, most) = match effort {
             Effort::Quick => (2, 64 << 20, 256 << 20),

@@ -12,7 +12,7 @@ fn request() -> Request {
     Request { effort: Effort::Quick, cpu: None, max_bytes: Some(600 << 10), pages: None, seed: 1 }
 }
 
-/// Measures on a separate thread, since the thread stays pinned.
+/// Measures on a separate thread, because the measuring thread stays pinned.
 fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64>), MemoryError> {
     let run = move || {
         let (stop, shares) = (AtomicBool::new(is_stopped), RefCell::new(Vec::new()));

@@ -40,7 +40,7 @@ fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
 fn working_sets_lie_between_the_levels() {
     let usual = [Some(32.0), Some(512.0), Some(8192.0), None];
     assert_eq!(kib(&usual, 256 << 10), [Some(16), Some(128), Some(2048), Some(128 << 10)]);
-    // The whole arena, if 16 times the caches is more than that.
+    // The chain fills the whole arena if 16 times the size of the caches would be larger.
     assert_eq!(kib(&usual, 64 << 10)[3], Some(64 << 10));
     assert_eq!(kib(&usual, 12 << 10)[3], None, "less than twice what caches hold");
     assert_eq!(kib(&usual, 1 << 10), [Some(16), Some(128), None, None]);
@@ -149,7 +149,8 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
-/// Builds a request for this number of passes, within `seconds` of the start of the windows.
+/// Builds a request for this number of passes, with a deadline `seconds` after the start of the
+/// windows.
 fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
     let deadline = windows.started() + Duration::from_secs(seconds);
     Request { line: 64, passes, seed: 1, deadline }

@@ -13,7 +13,8 @@ pub(super) enum Clock {
     /// The processor's counter, in its ticks.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// clock_gettime(2), in ns: used if no counter may be read, or its rate cannot be trusted.
+    /// clock_gettime(2), in ns: used if no counter may be read, or if the counter's rate cannot be
+    /// trusted.
     Monotonic,
 }
 
@@ -40,11 +41,12 @@ impl Clock {
         }
     }
 
-    /// Returns the time between two reads with `loads` dependent loads from `at` between them, and
-    /// the final address. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
+    /// Performs `loads` dependent loads, starting at `at`, between two clock reads. Returns the
+    /// elapsed time and the final address. `loads` is 0, a power of two, or a multiple of
+    /// [`MOST_WRITTEN`].
     ///
     /// # Safety
-    /// `at` and every place that the loads reach must hold the address of another such place.
+    /// `at`, and every address that the loads reach, must hold another such address.
     #[inline(always)]
     pub(super) unsafe fn time(self, at: Address, loads: u32) -> (u64, Address) {
         let place = (u32::BITS - loads.leading_zeros()).min(MOST_WRITTEN.ilog2() + 1);
@@ -53,7 +55,8 @@ impl Clock {
         unsafe { timed(at, (loads / MOST_WRITTEN).max(1)) }
     }
 
-    /// Returns the variants: without loads, and with 1, 2, 4, ... loads per iteration.
+    /// Returns the variants of the timed loop: without loads, and with 1, 2, 4, ... loads per
+    /// iteration.
     #[inline(always)]
     fn by_length(self) -> &'static [Timed; 7] {
         match self {
@@ -178,8 +181,9 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per iteration. The calls take longer than the reorder window; a branch
-/// on the last address keeps the second call after the loads, as far as possible without barriers.
+/// A [`Timed`] of `N` loads per iteration. The calls to the clock take longer than the reorder
+/// window covers. A branch on the last address keeps the second call after the loads, as far as
+/// that is possible without barriers.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -211,7 +215,7 @@ unsafe fn loads<const N: u32>(at: Address) -> Address {
 mod tests {
     use super::*;
 
-    /// Each item in a ring of five points to the next but one: n loads lead to item 2 n.
+    /// Each item in a ring of five points to the next but one, so n loads lead to item 2 n.
     #[test]
     fn makes_the_requested_number_of_loads() {
         let mut ring = [std::ptr::null::<u8>(); 5];

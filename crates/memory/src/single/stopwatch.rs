@@ -14,10 +14,11 @@ use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Clock reads used to calibrate its step.
+/// Number of clock reads from which the clock's step is determined.
 const READS: usize = 4096;
 
-/// Minimum number of reads: a thread that was preempted has made only a few reads when it resumes.
+/// Minimum number of reads, even after the time limit: a thread that was preempted may have made
+/// only a few reads when it resumes.
 const LEAST_READS: usize = 1024;
 
 /// Time limit for reading a clock that is slow or does not advance.
@@ -26,7 +27,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// Iterations of a wait that takes 20 to 40 ns on a fast core.
 const LEAST_WAIT: u32 = 32;
 
-/// Bounds a wait to some microseconds.
+/// Upper limit on the iterations of a wait, which limits the wait to some microseconds.
 const MOST_WAIT: u32 = 4096;
 
 /// Resolution limit in ns: with a coarser clock, the longest chain from memory would be only ten
@@ -90,14 +91,14 @@ impl Stopwatch {
         self.step.is_some_and(|step| step * self.ns_per_unit <= COARSEST_NS)
     }
 
-    /// Waits for a random time: up to two steps of the clock, at least 30 ns.
+    /// Waits for a random time. Its maximum is two steps of the clock, but at least 30 ns.
     #[inline(always)]
     pub(super) fn wait(&self, random: &mut Rng) {
         pause(random.u32(..self.wait));
     }
 }
 
-/// Runs dependent iterations of about a nanosecond each.
+/// Waits by running dependent iterations of about a nanosecond each.
 #[inline(always)]
 fn pause(turns: u32) {
     let mut left = turns;
@@ -124,8 +125,8 @@ fn rate_of(clock: Clock) -> Estimate {
     }
 }
 
-/// Returns how far the clock advances between two reads a random distance apart: reads a constant
-/// distance apart would show that distance, not the step.
+/// Returns how far the clock advances between two reads that are a random time apart. Reads at a
+/// constant distance would show that distance, not the step.
 fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     let end = Instant::now() + LONGEST;
     let mut differences = Vec::with_capacity(READS);
@@ -141,8 +142,8 @@ fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     without_interruptions(differences)
 }
 
-/// Returns the nonzero differences except those above 16 times their median: when a virtual machine
-/// migrates between CPUs, a counter may jump.
+/// Returns the nonzero differences, except those above 16 times their median: the counter may jump
+/// when a virtual machine migrates between CPUs.
 fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
     differences.retain(|&difference| difference > 0);
     differences.sort_unstable();
@@ -165,8 +166,8 @@ fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
     }
 }
 
-/// Measures the time between two consecutive reads, in ns: the median of batch means; averaging
-/// over a batch makes the step irrelevant.
+/// Measures the time between two consecutive reads, in ns. The result is the median of batch means;
+/// averaging over a batch removes the effect of the clock's step.
 fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl FnMut()) -> Figure {
     let method = "median of the means of 64 pairs of reads each";
     let Some(step) = step else {

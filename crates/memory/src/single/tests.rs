@@ -42,8 +42,8 @@ fn sizes_lie_well_within_their_levels() {
     };
     let all = named(["L1", "L2", "L3", "memory"], [16, 181, 5792, 256 << 10]);
     assert_eq!(sizes_of(&machine(), 1 << 30), all);
-    // An arena of 48 MiB does not reach into memory, one of 80 MiB does; one of 4 MiB ends within
-    // L3.
+    // An arena of 48 MiB does not reach into memory, but one of 80 MiB does. An arena of 4 MiB ends
+    // within L3.
     assert_eq!(sizes_of(&machine(), 48 << 20), all[..3]);
     assert_eq!(sizes_of(&machine(), 80 << 20)[3].1, 80 << 10);
     assert_eq!(sizes_of(&machine(), 4 << 20), all[..2]);
@@ -59,8 +59,8 @@ fn a_mode_is_named_by_the_level_it_must_be() {
     assert_eq!(name(13.0, 2, 0.4), Some("L3"));
     assert_eq!(name(80.0, 2, 10.0), Some("memory"));
     assert_eq!(name(40.0, 3, 10.0), None);
-    // With a step of 10 ns, L1 and L2 are indistinguishable: the chain's own level is chosen, if it
-    // is one of them.
+    // With a step of 10 ns, L1 and L2 are indistinguishable. If the chain's own level is one of
+    // them, it is chosen.
     assert_eq!(name(2.0, 1, 10.0), Some("L2"));
     assert_eq!(name(2.0, 3, 10.0), None);
 }
@@ -79,8 +79,8 @@ fn the_longest_chain_takes_many_steps() {
     assert_eq!(order.iter().filter(|&&loads| loads == 1).count(), 1 + SINGLES);
 }
 
-/// Reads in steps of 26 ticks: one in four shows three steps, the others two, and an interrupt
-/// shows a thousand. The mean is that of the undisturbed reads.
+/// The clock advances in steps of 26 ticks. One read in four shows three steps, the others show
+/// two, and an interrupted one shows a thousand. The mean is that of the undisturbed reads.
 #[test]
 fn the_mean_of_reads_is_free_of_their_steps_and_of_interrupts() {
     let reads: Vec<f64> = (0..64).map(|i| if i % 4 == 0 { 78.0 } else { 52.0 }).collect();
@@ -107,8 +107,8 @@ fn the_fastest_windows_count_as_quiet() {
     assert!(quiet.iter().all(|window| window.empty(1.0) == Some(100.0)));
 }
 
-/// With this machine's real clock and loads: figures that should add up do, and only existing
-/// levels are named.
+/// With this machine's real clock and loads, the figures that should add up do so, and only
+/// existing levels are named.
 #[test]
 fn a_histogram_of_this_machine() {
     let stop = AtomicBool::new(false);
@@ -133,6 +133,6 @@ fn a_histogram_of_this_machine() {
         assert!(share <= 1.0 + 1e-9, "{share}");
         assert!(histogram.slope_ns.as_number().is_some_and(|ns| ns > 0.0), "{histogram:?}");
     }
-    // With no time left, no value is invented.
+    // If no time is left, there is no histogram.
     assert!(stopwatch.measure(&bench, &mut arena, &levels, bench.windows.started()).is_empty());
 }

@@ -11,7 +11,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::path::Path;
 
-/// Share of the memory that must be in huge pages before they get a verdict.
+/// Share of the memory that must be in huge pages before their effect is judged.
 const MOSTLY: f64 = 0.5;
 
 /// The system's huge page settings, and the pages granted.

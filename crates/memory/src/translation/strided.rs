@@ -12,22 +12,23 @@ use linerate_record::memory::{Order, PageKind};
 use linerate_record::stats::CONFIDENCE;
 use std::time::Instant;
 
-/// Window length: some 50,000 loads that hit, and several rounds of loads that miss.
+/// Window length in ns: enough for some 50,000 loads that hit, or for several rounds of loads that
+/// miss.
 const WINDOW_NS: f64 = 5e4;
 
-/// Number of consecutive windows that must not beat the fastest.
+/// Measuring ends when this number of consecutive windows has not beaten the fastest one.
 const WINDOWS: u32 = 2;
 
-/// Window length around an edge, shorter so that there are more windows: other threads sometimes
-/// evict entries for less time than this. About 200 rounds of 100 pages, so that the cost of a
-/// system call is negligible.
+/// Window length around an edge, in ns. It is shorter so that there are more windows, because other
+/// threads sometimes evict entries for less time than this. It is enough for about 200 rounds of
+/// 100 pages, so that the cost of a system call is negligible.
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Number of passes around an edge before it is evaluated: enough on a quiet machine.
+/// Number of passes around an edge before the edge is evaluated: enough on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
-/// Memory of one page size, with its samples.
+/// Memory in pages of one size, with the samples taken on it.
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
@@ -48,8 +49,8 @@ impl Strided {
         most: usize,
     ) -> Option<Self> {
         let spread = arena(bench, most.checked_mul(stride)?, kind)?;
-        // Whole pages of lines, so that chains that wrap around the end of the arena leave out no
-        // set.
+        // The packed arena has whole pages of lines, so that chains that wrap around its end leave
+        // out no cache set.
         let lines = (most * bench.line).next_multiple_of(bench.page);
         let packed = arena(bench, lines, PageKind::Huge)?;
         Some(Self { spread, packed, stride, samples: Vec::new(), is_upwards: true })
@@ -91,8 +92,8 @@ impl Strided {
         sizes
     }
 
-    /// Measures page counts that sharpen the levels until none does, then the edge of the first
-    /// level.
+    /// Measures page counts that sharpen the levels until no page count does, then measures the
+    /// edge of the first level.
     pub(super) fn refine(
         &mut self,
         bench: &Bench<'_>,
@@ -148,8 +149,9 @@ impl Strided {
         }
     }
 
-    /// Measures each of `sizes` (ascending) once more, on different pages than before: upwards or
-    /// downwards, so that the chain changes little from one size to the next.
+    /// Measures each of `sizes` (ascending) once more, on different pages than before. The sizes
+    /// are measured upwards or downwards, so that the chain changes little from one size to the
+    /// next.
     pub(super) fn pass(
         &mut self,
         bench: &Bench<'_>,
@@ -160,7 +162,8 @@ impl Strided {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, packed, stride, samples, .. } = self;
         let mut spread = Chain::new(spread, anywhere(spread, *stride, bench, random), seed);
-        // Page by page, so that packed lines need as few translations as possible.
+        // The packed chain goes page by page, so that its lines need as few translations as
+        // possible.
         let layout = Layout::dense(Order::PageLocal, bench.line);
         let mut packed = Chain::new(packed, layout, seed);
         let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline };
@@ -177,7 +180,7 @@ impl Strided {
         }
     }
 
-    /// Returns `sizes`, alternately in ascending and descending order.
+    /// Returns `sizes` in ascending and descending order on alternate calls.
     fn turn(&mut self, sizes: &[u64]) -> Vec<u64> {
         let mut order = sizes.to_vec();
         if !self.is_upwards {
@@ -188,13 +191,13 @@ impl Strided {
     }
 }
 
-/// One line per stride, starting at a random one.
+/// Returns a layout with one line per stride that starts at a random stride.
 fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -> Layout {
     let start = random.usize(..arena.bytes() / stride) * stride;
     Layout { start, ..Layout::one_per_page(stride, bench.line) }
 }
 
-/// Load time in ns for a chain with this many items, from its fastest window.
+/// Returns the time per load in ns for a chain with this many items, from the fastest window.
 fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) -> Option<f64> {
     if is_over(bench, plan.deadline) {
         return None;

@@ -112,6 +112,8 @@ pub enum CannotTell {
     NoPackets,
     /// Too few samples: this many.
     TooFewSamples(u64),
+    /// Too few slices of the window with samples and packets: this many.
+    TooFewSlices(usize),
     /// The packet rate varies too little.
     LoadDoesNotVary,
     /// No function's share falls as the packet rate rises.
@@ -143,6 +145,10 @@ impl fmt::Display for CannotTell {
             Self::TooFewSamples(samples) => {
                 write!(f, "{samples} samples; {MIN_SAMPLES} are needed: watch longer")
             }
+            Self::TooFewSlices(slices) => write!(
+                f,
+                "samples in {slices} slices of the window; {MIN_SLICES} are needed: watch longer"
+            ),
             Self::LoadDoesNotVary => f.write_str(
                 "the packet rate varies too little to separate work from polling: watch longer, or \
                  while the load changes",
@@ -268,10 +274,13 @@ fn fitted(useful: &[&Slice], places: &[Place], seed: u64) -> Result<Separated, C
 
 fn enough(slices: &[&Slice]) -> Result<(), CannotTell> {
     let samples = slices.iter().map(|slice| slice.samples()).sum();
-    if samples < MIN_SAMPLES || slices.len() < MIN_SLICES {
+    if samples < MIN_SAMPLES {
         return Err(CannotTell::TooFewSamples(samples));
     }
-    Ok(())
+    match slices.len() {
+        few @ ..MIN_SLICES => Err(CannotTell::TooFewSlices(few)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the cost per packet is higher with slices [`MERGED`] times as long: then packets are

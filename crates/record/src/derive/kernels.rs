@@ -73,7 +73,7 @@ fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str = "time of the selected routine over that of memcpy, per round";
     let time = row(report, kernel, size).and_then(|row| {
         if row.bound.as_deref() != Some("memcpy") {
-            return Err("the C library has no memcpy here".to_owned());
+            return Err("the row has no comparison with memcpy of the C library".to_owned());
         }
         let inverse = |share: Option<f64>| share.map(|share| 1.0 / share);
         let [value, low, high] = [row.of_bound, row.of_bound_high, row.of_bound_low].map(inverse);

@@ -23,16 +23,16 @@ const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const PORT: u16 = 9;
 
-/// Time that a child may outlive the window: a busy machine starts processes late.
+/// How long a child may outlive the window. On a busy machine, processes start late.
 const MORE: Duration = Duration::from_secs(20);
 
-/// Datagram payload: with its headers, it makes a short frame.
+/// Datagram payload. Together with its headers, it makes a short frame.
 const PAYLOAD: [u8; 64] = [0; 64];
 
 /// Pause of the sender between bursts, which yields the CPU.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Runs a role until standard input closes or its time limit expires.
+/// Plays a role until standard input is closed or the time limit expires.
 pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + window + MORE;
     match part {
@@ -42,7 +42,8 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
     Ok(Answer::Done)
 }
 
-/// Sets up the network, then sends until the demo ends; prints both counts.
+/// Sets up the network, then sends until the demo ends. Prints the counts of datagrams sent and
+/// received.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
     let mut receiver = Receiver::start(window)?;
@@ -67,10 +68,12 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     say(&format!("sent {sent} received {received}"))
 }
 
-/// Reads its small buffer every [`PAUSE`]; prints the number of datagrams received.
+/// Empties the small receive buffer every [`PAUSE`]; finally prints the number of datagrams
+/// received.
 fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
-    // Gives the receiver its own name in the report; otherwise it has this program's.
+    // Gives the receiver a name of its own in the report. Otherwise, it would have this program's
+    // name.
     let _ = std::fs::write("/proc/self/comm", "demo-receiver");
     say("entered")?;
     let mut stdin = Input::of_this_process()?;
@@ -135,8 +138,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line and checks that it is the expected one. Before waiting for `ready`, signals the
-    /// receiver to continue.
+    /// Reads a line of the receiver's output and checks that it is the expected one. Before waiting
+    /// for `ready`, tells the receiver to continue.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
             let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
@@ -164,7 +167,7 @@ impl Receiver {
         drop(self.child.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.child.stderr {
-            // Unreadable output is left out of the message.
+            // Output that cannot be read is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver exited early"))
@@ -180,7 +183,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Standard input; end-of-file ends the demo.
+/// Standard input. End-of-file on it ends the demo.
 struct Input(File);
 
 impl Input {
@@ -189,7 +192,8 @@ impl Input {
         Ok(Self(File::from(owned)))
     }
 
-    /// Whether the other end is closed; no data arrives after the setup.
+    /// Whether the other end is closed. No data arrives after the setup, so readable input means
+    /// end-of-file.
     fn has_ended(&mut self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// SIGKILL, the same on all architectures.
+/// SIGKILL, which has the same number on all architectures.
 const KILL: i32 = 9;
 
 /// Datagrams counted by the sender and by the receiver.
@@ -42,7 +42,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts both children, which exit on their own some seconds after `window`.
+    /// Starts both children. They exit on their own some seconds after `window`.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
         let mut sender = child(Part::Sender, window)?
             .process_group(0)
@@ -62,7 +62,7 @@ impl Scene {
         self.receiver
     }
 
-    /// Ends the demo; returns both counts.
+    /// Ends the demo; returns the counts of datagrams sent and received.
     pub(super) fn finish(mut self) -> Result<Truth, Failure> {
         drop(self.sender.stdin.take());
         match Truth::parse(&self.line()?) {
@@ -82,7 +82,7 @@ impl Scene {
         drop(self.sender.stdin.take());
         let mut words = String::new();
         if let Some(stderr) = &mut self.sender.stderr {
-            // Unreadable output is left out of the message.
+            // Output that cannot be read is left out of the message.
             let _ = stderr.read_to_string(&mut words);
         }
         let words = words.trim();
@@ -95,12 +95,13 @@ impl Drop for Scene {
     fn drop(&mut self) {
         drop(self.sender.stdin.take());
         signal_group(self.sender.id(), KILL);
-        // The process was killed, so waiting can fail only if it has already been reaped.
+        // The process has been killed, so waiting for it can fail only if it has already been
+        // reaped.
         let _ = self.sender.wait();
     }
 }
 
-/// Command that runs this program as a child in a role.
+/// Command that runs this program as a child process with the given role.
 pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(Failure::new)?;
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Destination of the `stat` report.
+//! Where the `stat` report goes.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn stdout_is_the_command_s_alone() {
     let done = stat(&["-q", "--", "echo", "hello"]);
     assert_eq!((done.status, done.stdout.as_str()), (Some(0), "hello\n"), "{done:?}");
     assert!(done.stderr.starts_with("counted     `echo hello`\n"), "{done:?}");
-    // The JSON contains the warnings; none are printed around it.
+    // The JSON contains the warnings, so none are printed before or after it.
     let done = stat(&["--json", "-e", "task_clock_ns,cycles", "--", "echo", "hello"]);
     assert_eq!((done.status, done.stdout.as_str()), (Some(0), "hello\n"), "{done:?}");
     assert_whole(&record(&done.stderr), &done.stderr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transparency for the measured command: input, output, signals, children, exit.
+//! The measured command is left alone: input, output, signals, children, exit.
 
 use super::*;
 use linerate_linux::signal::{INTERRUPT, TERMINATE};
@@ -25,7 +25,7 @@ fn the_command_keeps_its_input_and_output() {
 
 #[test]
 fn the_command_has_the_usual_signals() {
-    // Were SIGPIPE ignored, `yes` would complain.
+    // If SIGPIPE were ignored, `yes` would print an error.
     let script = "yes | head -n 1";
     assert!(answered(0, &["--", "sh", "-c", script]).starts_with("y\ncounted"));
 }
@@ -47,7 +47,8 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
-/// This program's parent may ignore SIGCHLD; the kernel then discards exited children.
+/// If the parent of `linerate` had SIGCHLD ignored, the kernel would discard children as soon as
+/// they exit.
 #[test]
 fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
     for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {
@@ -83,7 +84,7 @@ fn a_closed_progress_output_does_not_affect_the_report() {
     assert!(text.contains("task_clock_ns"), "{text}");
 }
 
-/// A command that says `ready` and then waits, under `linerate stat`.
+/// A command that runs under `linerate stat`, prints `ready` and then waits.
 struct Waiting<'a> {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
@@ -127,7 +128,7 @@ fn signals_are_passed_on_and_the_report_is_printed() {
         assert_eq!(ended.code(), Some(status), "{text}");
         assert!(text.contains("task_clock_ns") && text.contains(name), "{text}");
     }
-    // A command that handles the signal determines its own exit status.
+    // A command that handles the signal chooses its own exit status.
     let script = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done";
     let (ended, text) = Waiting::start(script).signalled("TERM");
     assert_eq!(ended.code(), Some(3), "{text}");

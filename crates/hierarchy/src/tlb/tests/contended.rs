@@ -25,8 +25,8 @@ fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample>
     samples
 }
 
-/// The number of experiments, out of 10, in which 96 is within the interval, and in which entries
-/// are reported.
+/// Number of experiments, out of 10, in which 96 is within the interval, and number in which
+/// entries are reported.
 fn experiments(passes: usize, left: fn(&mut Rng) -> u64) -> (usize, usize) {
     let (mut holds, mut given) = (0, 0);
     for seed in 0..10 {
