@@ -5,9 +5,9 @@
 //! which counts for a time slice. The counts are a sample, from which this module computes an
 //! estimate and a 95 % interval for every event and every metric.
 //!
-//! **The sample.** Time is a sequence of rounds. With `K` sets, a round is `2 K` slices; every set
+//! **The sample.** Time is divided into rounds. With `K` sets, a round is `2 K` slices; every set
 //! gets two of them, in a new random order ([`Turns`]). Whatever the load does, and however long or
-//! late a slice is, each slice of a round is equally likely to belong to each set: there is no
+//! late a slice is, each slice of a round is equally likely to belong to each set, so there is no
 //! aliasing with the load. Nothing else is assumed.
 //!
 //! **The estimate.** Let `y` be the count and `x` the base in each of a set's slices, and `X` the
@@ -17,24 +17,24 @@
 //! total = X * sum(y) / sum(x)
 //! ```
 //!
-//! The base is time on the processor, or an event that is always counted. The latter is better if
-//! the scaled event is proportional to it, as misses may be to packets.
+//! The base is time on the processor, or an event that is counted all the time. An event is the
+//! better base if the scaled event is proportional to it, as misses may be to packets.
 //!
-//! **The interval.** The error is that of the sum of `e = y - x * sum(y) / sum(x)`. Two values of
-//! `e` are drawn from the `2 K` in each round, without replacement and independently of other
-//! rounds. Let `d` be the difference between these two. The difference between any two slices of a
-//! round has the mean square `2 S^2`, where `S^2` is the variance over the round's slices, and the
-//! sum of two out of `2 K` has the variance `2 (1 - 1/K) S^2` (Cochran, Sampling Techniques, 1977,
-//! 2.6). Hence, as an unbiased estimate,
+//! **The interval.** The error of the estimate is that of the sum of `e = y - x * sum(y) / sum(x)`.
+//! In each round, two values of `e` are drawn from the `2 K` slices, without replacement and
+//! independently of other rounds. Let `d` be the difference between these two. The difference
+//! between any two slices of a round has the mean square `2 S^2`, where `S^2` is the variance over
+//! the round's slices, and the sum of two out of `2 K` slices has the variance `2 (1 - 1/K) S^2`
+//! (Cochran, Sampling Techniques, 1977, 2.6). Hence, as an unbiased estimate,
 //!
 //! ```text
 //! variance of sum(e) = (1 - 1/K) * sum(d^2)
 //! ```
 //!
 //! Changes between rounds do not widen the interval: a load with long phases gets a narrow
-//! interval, a load that alternates within a round a wide one. `1/K` is the share of slices that
-//! were seen; the code uses the share of time, which is smaller if another user takes counters
-//! away.
+//! interval, and a load that alternates within a round gets a wide one. `1/K` is the share of
+//! slices in which a set was counted; the code uses the share of time, which is smaller if another
+//! user of the PMU takes counters away.
 //!
 //! With one slice per set and round, rounds would have to be compared with each other, and changes
 //! between rounds would widen the interval. The price of two slices is that rounds are twice as
@@ -52,7 +52,7 @@
 //! 30, the interval includes the probability of missing independent events; a burst of them may
 //! still be missed.
 //!
-//! Left out: opening and reading events ([`crate::session`]), clocks, and any I/O.
+//! This module does not open or read events (see [`crate::session`]), and uses no clock and no I/O.
 
 mod counts;
 mod sums;
@@ -64,33 +64,34 @@ pub use turns::{Turn, Turns};
 use std::time::Duration;
 use sums::SetSums;
 
-/// Schedule of the events. Events are given by index in the list of requested events.
+/// Schedule of the events. Each event is given by its index in the list of requested events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Events that are always counted.
+    /// Events that are counted all the time, i.e. not multiplexed.
     pub always: Vec<usize>,
-    /// Event sets; two or more are multiplexed.
+    /// Event sets; they are multiplexed if there are two or more.
     pub sets: Vec<Vec<usize>>,
-    /// Nominal slice length.
+    /// Nominal length of a slice.
     pub slice: Duration,
 }
 
-/// Default slice length. Shorter slices give more and better samples, but each switch costs some
-/// microseconds, mostly not at the target's expense.
+/// Default length of a slice. Shorter slices give more and better samples, but each switch of sets
+/// costs some microseconds, mostly not at the target's expense.
 pub const DEFAULT_SLICE: Duration = Duration::from_millis(2);
 
 /// Minimum number of rounds for a useful interval. A single round already gives an interval, but
-/// too wide a one (12.7 standard errors, compared with 2.8 for four rounds and 2.0 for many).
+/// that interval is too wide (12.7 standard errors, compared with 2.8 for four rounds and 2.0 for
+/// many).
 const ROUNDS_FOR_AN_INTERVAL: u32 = 4;
 
 impl Plan {
-    /// Whether sets are multiplexed.
+    /// Returns whether event sets are multiplexed.
     pub fn is_rotating(&self) -> bool {
         self.sets.len() > 1
     }
 
-    /// Returns the minimum run duration for useful intervals of scaled counts; zero if none is
-    /// scaled.
+    /// Returns the minimum duration of a run for useful intervals of scaled counts; zero if no
+    /// count is scaled.
     pub fn shortest_run(&self) -> Duration {
         if !self.is_rotating() {
             return Duration::ZERO;
@@ -98,7 +99,8 @@ impl Plan {
         self.slice * 2 * self.sets.len() as u32 * ROUNDS_FOR_AN_INTERVAL
     }
 
-    /// Returns the share of time that an event will be on a counter, 0 to 1; `None` if never.
+    /// Returns the share of time that an event will be on a counter, 0 to 1; `None` if the event is
+    /// never counted.
     pub fn duty(&self, event: usize) -> Option<f64> {
         if self.always.contains(&event) {
             return Some(1.0);
@@ -108,26 +110,26 @@ impl Plan {
     }
 }
 
-/// Counts from one slice.
+/// Counts of one event set from one slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
-    /// The set counted.
+    /// Index of the event set that was counted.
     pub set: usize,
-    /// Counts of the set's events, in order.
+    /// Counts of the set's events, in the order of the set.
     pub counts: &'a [u64],
-    /// Increase of the scaling base during the slice.
+    /// Increase of the scaling base (time, or the count of an event) during the slice.
     pub base: f64,
-    /// Time on the counters, in ns.
+    /// Time that the set was on the counters, in ns.
     pub running_ns: u64,
 }
 
-/// Counts from the start to the end of a run.
+/// Totals from the start to the end of a run, to which the counts of slices are scaled.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
-    /// Counts of the events that are always counted, in the order of [`Plan::always`]; `None` for
+    /// Counts of the events that are not multiplexed, in the order of [`Plan::always`]; `None` for
     /// an event that could not be read.
     pub always: &'a [Option<AlwaysCount>],
-    /// Total of the scaling base.
+    /// Total increase of the scaling base (time, or the count of an event) over the run.
     pub base: f64,
     /// CPU time of the target over all CPUs, in ns.
     pub enabled_ns: u64,
@@ -136,16 +138,16 @@ pub struct Whole<'a> {
 /// Count of an event that is not multiplexed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlwaysCount {
-    /// Its count.
+    /// Count of the event.
     pub raw: u64,
     /// CPU time of the event's target, in ns.
     pub enabled_ns: u64,
-    /// Part of that time during which the event was on a counter, in ns.
+    /// Part of `enabled_ns` during which the event was on a counter, in ns.
     pub running_ns: u64,
 }
 
 impl AlwaysCount {
-    /// Difference to `earlier`.
+    /// Returns the difference between this count and an earlier count of the same event.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -156,7 +158,7 @@ impl AlwaysCount {
     }
 }
 
-/// Collects the slices of a run in constant memory.
+/// Sums of the slices of a run, collected in constant memory.
 #[derive(Clone, Debug)]
 pub struct Slices {
     sets: Vec<SetSums>,
@@ -164,19 +166,19 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// No counts yet.
+    /// Creates an empty collection for the event sets of `plan`.
     pub fn new(plan: &Plan) -> Self {
         let sums = |set: &Vec<usize>| SetSums::new(set.len(), plan.sets.len());
         Self { sets: plan.sets.iter().map(sums).collect(), slices: 0 }
     }
 
-    /// Adds the next slice.
+    /// Adds the next slice of the run.
     pub fn add(&mut self, slice: &Slice<'_>) {
         self.sets[slice.set].add(self.slices, slice);
         self.slices += 1;
     }
 
-    /// Records the next slice as missing.
+    /// Records that the next slice of the run is missing.
     pub fn skip(&mut self) {
         self.slices += 1;
     }
@@ -191,7 +193,7 @@ impl Slices {
         }
     }
 
-    /// Returns the results for each of the `events` requested events.
+    /// Returns the results for `events` requested events, scaled to the totals in `whole`.
     pub fn counts(&self, events: usize, plan: &Plan, whole: &Whole<'_>) -> Counts {
         Counts::new(self, events, plan, whole)
     }

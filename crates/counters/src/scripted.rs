@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A test kernel: refuses as scripted, and counts software events in place of hardware events. The
-//! only [`Opener`] other than [`Kernel`].
+//! A test double of the kernel, which refuses events as scripted and counts software events in
+//! place of hardware events. It is the only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
 use linerate_linux::errno::EINVAL;
@@ -8,39 +8,39 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Replacement for hardware events unless [`Scripted::counting`] sets another one: page faults,
-/// which a test can cause one at a time.
+/// Software event that is counted in place of hardware events unless [`Scripted::counting`] sets
+/// another one: page faults, which a test can cause one at a time.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
-/// CPU time in nanoseconds.
+/// Software event that counts the CPU time of the target in nanoseconds.
 pub const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 
-/// A kernel that calls `refuse` before it opens anything. Given a request and the events already in
-/// its group, leader first, `refuse` returns the error, if any.
+/// A test double of the kernel that calls `refuse` before it opens an event. Given a request and
+/// the events already in its group, leader first, `refuse` returns the error number, if any.
 pub struct Scripted<R> {
     refuse: R,
     counts: fn(Selector) -> Selector,
     groups: Mutex<BTreeMap<String, Vec<Member>>>,
 }
 
-/// An open event.
+/// An open event, which is a member of a group.
 struct Member {
     descriptor: String,
     selector: Selector,
 }
 
 impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
-    /// Counts page faults instead of hardware events.
+    /// Creates a scripted kernel that counts page faults in place of hardware events.
     pub fn new(refuse: R) -> Self {
         Self { refuse, counts: |_| PAGE_FAULTS, groups: Mutex::default() }
     }
 
-    /// Counts `counts` instead of a hardware event.
+    /// Counts the software event `counts(event)` in place of each hardware event.
     pub fn counting(self, counts: fn(Selector) -> Selector) -> Self {
         Self { counts, ..self }
     }
 
-    /// Returns the events in this leader's group.
+    /// Returns the events in this leader's group, the leader first; none without a leader.
     fn group(&self, leader: Option<&perf::Event>) -> Vec<Selector> {
         let groups = self.groups.lock().expect("no test panics while it opens");
         let group = leader.and_then(|leader| groups.get(&descriptor(leader)));
@@ -60,12 +60,13 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
     }
 }
 
-/// Refuses everything with this error.
+/// Returns a scripted kernel that refuses every event with this error number.
 pub fn refusing(errno: i32) -> Scripted<impl Fn(&Request, &[Selector]) -> Option<i32>> {
     Scripted::new(move |_, _| Some(errno))
 }
 
-/// A processor whose groups hold at most this number of hardware events.
+/// Returns a scripted kernel for a processor on which a group can have at most `counters` hardware
+/// events.
 pub fn with_counters(counters: usize) -> Scripted<impl Fn(&Request, &[Selector]) -> Option<i32>> {
     Scripted::new(move |request, group| full(counters, request, group))
 }
@@ -98,7 +99,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Opener for Scripted<R> {
     }
 }
 
-/// Returns the number and target of a descriptor.
+/// Returns a text that identifies an open event by its file descriptor and target.
 fn descriptor(event: &perf::Event) -> String {
     format!("{event:?}")
 }

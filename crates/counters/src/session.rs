@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens, starts, multiplexes and reads events, the input to [`rotation`](crate::rotation).
+//! Opens, starts, multiplexes and reads events, and passes the counts to
+//! [`rotation`](crate::rotation).
 //!
 //! Software events are always counted. Hardware events are counted all the time if they all fit on
 //! the counters; otherwise they are multiplexed in sets, and the owner of the session calls
-//! [`Session::turn`] when it is due. A refused event does not affect the others.
+//! [`Session::turn`] when the next switch of sets is due. A refused event does not affect the
+//! others.
 //!
-//! Not here: the clock and waiting (owner of the session), event names
-//! ([`catalog`](crate::catalog)), and explaining refusals (`linerate-doctor`).
+//! The owner of the session provides the clock and waits. Event names are in
+//! [`catalog`](crate::catalog), and `linerate-doctor` explains refusals.
 
 mod groups;
 mod open;
@@ -22,36 +24,37 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What to count on.
+/// Threads, processes or CPUs on which events are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A child process that is waiting to call execve(2), by process ID; counting begins with that
-    /// call.
+    /// A child process that is waiting to call execve(2), given by its process ID; counting begins
+    /// with that call.
     Held(u32),
-    /// One thread, by ID.
+    /// One thread, given by its thread ID.
     Thread(u32),
-    /// All current threads of a process, by ID.
+    /// All current threads of a process, given by its process ID.
     Process(u32),
-    /// Everything that runs on some logical CPUs.
+    /// Everything that runs on the given logical CPUs.
     Cpus(Vec<u32>),
     /// The calling thread.
     CurrentThread,
 }
 
-/// Options for counting.
+/// Options for counting events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Whether hardware events count user mode only; `None`: both modes, or user mode only if this
-    /// machine grants no more (then also for page faults and the like).
+    /// Whether hardware events count user mode only. With `None`, they count both modes, or user
+    /// mode only if this machine grants no more. Software events such as page faults count user
+    /// mode only if this machine grants no more, too.
     pub user_only: Option<bool>,
     /// Whether threads and processes that the target creates from now on are counted.
     pub inherit: bool,
-    /// Nominal slice length.
+    /// Nominal slice length when event sets are multiplexed.
     pub slice: Duration,
     /// Random seed for the order of the sets.
     pub seed: u64,
     /// Index of the event that is the base for scaled counts; `None` for time. The event is then
-    /// always counted; if that is impossible, time is used: see [`Session::scaled_by`].
+    /// always counted. If that is impossible, time is the base: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
 
@@ -61,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// Open events. Closed when dropped.
+/// Events opened on a target. They are closed when the session is dropped.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<Event>,
@@ -70,29 +73,29 @@ pub struct Session {
     starts_with_exec: bool,
     plan: Plan,
     groups: Groups,
-    /// For each event of [`Plan::always`], its group and its index in that group.
+    /// For each event of [`Plan::always`], the number of its group and its index in that group.
     always: Vec<(usize, usize)>,
-    /// The group of each set of the plan.
+    /// Number of the group of each event set of the plan.
     sets: Vec<usize>,
     /// Index in `always` of the event chosen by [`Options::scale_by`].
     base: Option<usize>,
     turns: Option<Turns>,
-    /// The current set.
+    /// Index of the event set that is being counted.
     current: usize,
     /// Length of the first slice.
     first_length: Duration,
-    /// Last reading of each set, and of the base.
+    /// Last reading of each event set; the next field is that of the scaling base.
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
-    /// Whether the last set could not be read: its last counts are missing.
+    /// Whether the last event set could not be read, so that its last counts are missing.
     is_behind: bool,
-    /// Start of the current lap.
+    /// All counts at the start of the current lap, i.e. at the last call of [`Session::lap`].
     lap: Option<Mark>,
     is_counting: bool,
 }
 
-/// All counts up to a point in time.
+/// All counts from the start of the session up to a point in time.
 #[derive(Clone, Debug)]
 struct Mark {
     slices: Slices,
@@ -101,15 +104,17 @@ struct Mark {
     enabled_ns: u64,
 }
 
-/// Slice length with a single set. Its slices are needed only if another user takes counters.
+/// Slice length if there is only one event set. Slices are then needed only in case another user of
+/// the PMU takes counters.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// Slice length without any set.
+/// Time until the next slice is due if there is no event set to count in slices.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
     /// Opens events without starting them. A refused event does not affect the others: see
-    /// [`Session::outcomes`]. The threads of a process are listed from the /proc below `root`.
+    /// [`Session::outcomes`]. The threads of a process are read from /proc under the directory
+    /// `root`.
     pub fn open(
         opener: &dyn Opener,
         root: &Path,
@@ -125,23 +130,25 @@ impl Session {
         &self.events
     }
 
-    /// Whether each event is counted. [`Session::finish`] adds a refusal for events that were
-    /// opened but never got a counter.
+    /// Returns, for each event, whether it is counted or why it is not. [`Session::finish`] adds a
+    /// refusal for events that were opened but never got a counter.
     pub fn outcomes(&self) -> &[Result<(), Refusal>] {
         &self.outcomes
     }
 
-    /// Schedule of the events.
+    /// Returns the schedule of the events: which are counted all the time, and which are
+    /// multiplexed.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns the base event for scaled counts; `None` for time.
+    /// Returns the index of the event that is the base for scaled counts; `None` if the base is
+    /// time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
 
-    /// Whether only user mode is counted for this event.
+    /// Returns whether only user mode is counted for the event with this index.
     pub fn is_user_only(&self, event: usize) -> bool {
         self.user_only[event]
     }
@@ -159,7 +166,7 @@ impl Session {
     /// until [`Session::turn`] is due.
     ///
     /// # Errors
-    /// The error of ioctl(2).
+    /// The error of ioctl(2) if a group of events cannot be started.
     pub fn start(&mut self) -> io::Result<Duration> {
         self.is_counting = true;
         if !self.starts_with_exec {
@@ -178,8 +185,8 @@ impl Session {
         (0..self.groups.len()).filter(move |group| !sets.contains(group))
     }
 
-    /// Ends this slice and begins the next. Returns the time until the next call is due; a late
-    /// call does not affect the counts, only their intervals.
+    /// Ends the current slice and begins the next. Returns the time until the next call is due; a
+    /// late call does not affect the counts, only their intervals.
     pub fn turn(&mut self) -> Duration {
         let ended = self.current;
         let length = match &mut self.turns {
@@ -198,8 +205,8 @@ impl Session {
         length
     }
 
-    /// Switches sets. A failure to stop or start a set shows in its time on the counters; nothing
-    /// else can be done about it.
+    /// Stops counting one event set and starts another. If stopping or starting fails, the set's
+    /// time on the counters shows it; there is no other remedy, so the errors are ignored.
     fn switch(&self, from: usize, to: usize) {
         if from != to {
             let _ = self.groups.disable(self.sets[from]);
@@ -207,8 +214,8 @@ impl Session {
         }
     }
 
-    /// Adds the counts of a set since it was last read. If it cannot be read now, the next read
-    /// includes them.
+    /// Adds the counts of an event set since it was last read. If the set cannot be read now, the
+    /// next read includes these counts.
     fn collect(&mut self, set: usize) {
         let base = match self.base {
             Some(place) => self.groups.read(self.always[place].0),
@@ -224,7 +231,8 @@ impl Session {
         let around = base.since(&self.base_shown);
         let base_of_slice = match self.base {
             None => counted.running_ns as f64,
-            // The set started a little later than the slice, or had no counters for a while.
+            // Only the part of the base during which the set was counted is used: the set started a
+            // little later than the slice, or had no counters for a while.
             Some(_) if around.enabled_ns == 0 => 0.0,
             Some(place) => {
                 let share = counted.running_ns as f64 / around.enabled_ns as f64;
@@ -241,13 +249,14 @@ impl Session {
         self.base_shown = base;
     }
 
-    /// Returns the counts from the start until now. Ends the slice.
+    /// Ends the current slice, and returns the counts from the start until now.
     pub fn snapshot(&mut self) -> Counts {
         let now = self.mark();
         self.counts(&now, None)
     }
 
-    /// Returns the counts since the last call, or since the start. Ends the slice.
+    /// Ends the current slice, and returns the counts since the last call of this function, or
+    /// since the start on the first call.
     pub fn lap(&mut self) -> Counts {
         let now = self.mark();
         let counts = self.counts(&now, self.lap.as_ref());
@@ -255,8 +264,8 @@ impl Session {
         counts
     }
 
-    /// Stops counting, so that a final [`Session::lap`] and [`Session::finish`] end at the same
-    /// time.
+    /// Stops counting, so that a final call of [`Session::lap`] and [`Session::finish`] end at the
+    /// same time.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // The events of a finished target cannot be stopped and need not be.
@@ -265,7 +274,7 @@ impl Session {
         self.is_counting = false;
     }
 
-    /// Stops counting and returns the counts since the start.
+    /// Stops counting, and returns the counts since the start of the session.
     pub fn finish(&mut self) -> Counts {
         if self.is_counting {
             self.stop();
@@ -299,10 +308,10 @@ impl Session {
 
     /// Returns the target's CPU time, derived from all groups.
     ///
-    /// There are two such times, and neither is ever too long. The time of the groups that are
-    /// always on includes the gaps between sets, but at every switch to the target the kernel
-    /// starts the clocks of software events after those of hardware events. The sum over the sets
-    /// lacks only the gaps, unless a set could not be read.
+    /// There are two measures of this time, and neither is ever too long; the longer one is used.
+    /// The time of the groups that are always counted includes the gaps between sets, but whenever
+    /// the target is scheduled, the kernel starts the clocks of software events after those of
+    /// hardware events. The sum over the sets lacks only the gaps, unless a set could not be read.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
         if self.turns.is_none() && !self.is_behind {

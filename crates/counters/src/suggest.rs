@@ -4,11 +4,11 @@
 /// Maximum number of suggestions.
 const SUGGESTIONS: usize = 3;
 
-/// Returns the closest candidates, best first, at most three.
+/// Returns the candidates most similar to a misspelled name, best match first, at most three.
 ///
-/// Close means at most one typo (insertion, deletion, replacement, transposition) per three
-/// characters of the longer name. Next come candidates that contain the text, if it has three or
-/// more characters. `-` equals `_`, and case is ignored.
+/// A candidate is similar if there is at most one typo (insertion, deletion, replacement,
+/// transposition) per three characters of the longer name. After those come candidates that contain
+/// the misspelled name, if that has three or more characters. `-` equals `_`, and case is ignored.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = normal(written);
     let length = wanted.chars().count();
@@ -26,7 +26,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     near.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Normalizes a name for comparison: lower case, `_` for `-`.
+/// Returns a name normalized for comparison: in lower case, with `_` instead of `-`.
 pub fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }

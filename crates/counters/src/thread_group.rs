@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of one thread, opened as one group and read with the cheapest method available.
+//! Counters of one thread, opened as one perf group and read with the cheapest method available.
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
-//! Counts between two reads are therefore complete, and nothing is scaled. If a module enabled the
-//! PMU registers, hardware events are read from them (`registers.rs`), and only the other events
-//! through perf. Not here: multiplexing (see [`session`](crate::session)).
+//! Counts between two reads are therefore complete, and nothing is scaled. If the kernel module
+//! `pmu_user` made the PMU registers accessible, hardware events are read from them
+//! (`registers.rs`), and only the other events through perf. Nothing is multiplexed here (see
+//! [`session`](crate::session)).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
@@ -19,51 +20,53 @@ use linerate_record::Tier;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Tolerance: two of the kernel's times may differ by this much without the group having lost its
-/// counters.
+/// Tolerance in ns: the group's enabled and running times may differ by this much although the
+/// group did not lose its counters.
 const LOST_NS: u64 = 1_000;
 
-/// Read method.
+/// Method by which the events of the group are read.
 #[derive(Debug)]
 enum Way {
-    /// No counters.
+    /// The group has no events.
     TicksOnly,
-    /// Without a system call. The group is the fallback.
+    /// The thread reads the counters itself, without a system call; read(2) of the group is the
+    /// fallback.
     User(Vec<UserCounter>),
-    /// By read(2) of the whole group.
+    /// The whole group is read with read(2).
     Kernel,
 }
 
-/// Counters of the thread that opened the group; cannot be moved to another thread.
+/// Counters of the thread that opened the group. The group cannot be moved to another thread.
 #[derive(Debug)]
 pub struct ThreadGroup {
     registers: Option<Registers>,
     way: Way,
-    /// The leader first.
+    /// Events of the perf group, the leader first.
     group: Vec<perf::Event>,
-    /// Index of the caller's event for each member of the group.
+    /// Index in the caller's list of events, for each member of the group.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
-    /// Total time that the group had been without counters at the last check.
+    /// Total time in ns that the group had been without counters at the last check.
     lost_ns: Cell<u64>,
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-/// Options for opening counters.
+/// Means by which counters are opened on this machine, and options for that.
 #[derive(Clone, Copy)]
 pub struct Machine<'a> {
-    /// Opens events.
+    /// Opens the perf events.
     pub opener: &'a dyn Opener,
-    /// Current state of the module that holds the counters; `None` if it is not loaded.
+    /// Current state of the kernel module `pmu_user`, which holds the counters; `None` if the
+    /// module is not loaded.
     pub pmu_user: Option<&'a PmuUser>,
-    /// Whether the caller compares marks ([`ThreadGroup::first`], [`ThreadGroup::second`]), without
-    /// which register counts would include other threads.
+    /// Whether the caller compares the marks of two reads ([`ThreadGroup::first`],
+    /// [`ThreadGroup::second`]). Otherwise, counts from PMU registers would include other threads.
     pub compares_marks: bool,
 }
 
 impl ThreadGroup {
-    /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports
-    /// refused events; the others count.
+    /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports the
+    /// events that were refused; the others are counted.
     ///
     /// ```text
     /// loop
@@ -103,7 +106,7 @@ impl ThreadGroup {
         opened
     }
 
-    /// Opens the registers for hardware events; events for which that fails are refused.
+    /// Opens the PMU registers for the hardware events. Events for which that fails are refused.
     fn open_registers(
         &mut self,
         pmu_user: &PmuUser,
@@ -123,7 +126,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Reopens the group without starting it.
+    /// Opens all members of the group again, without starting them.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
@@ -139,7 +142,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens one event in the group, including kernel mode if permitted.
+    /// Opens one event as a member of the group, including kernel mode if permitted.
     fn join(
         &self,
         machine: Machine<'_>,
@@ -158,7 +161,7 @@ impl ThreadGroup {
             request = with_user_access(request);
         }
         let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
-        // Without kernel mode, events that occur only there would count 0.
+        // An event that occurs only in the kernel would count 0 without kernel mode.
         let opened = open_best(&request, !is_kernel_only(event), open);
         let tier = |granted: &Request| match (is_hardware, granted.exclude_kernel) {
             (false, _) => Tier::Sw,
@@ -170,7 +173,8 @@ impl ThreadGroup {
             .map_err(|error| refused(error, request, self.group.len()))
     }
 
-    /// Maps the members as user-mode counters, if all of them can be read that way now.
+    /// Maps all members of the group for reads from user mode; `None` unless all of them can be
+    /// read that way now.
     fn user_counters(&self) -> Option<Vec<UserCounter>> {
         let map = |event| UserCounter::map(event).ok().filter(|c| c.count().is_some());
         self.group.iter().map(map).collect()
@@ -181,17 +185,18 @@ impl ThreadGroup {
         &self.outcomes
     }
 
-    /// Whether the event at an index is read from its register.
+    /// Returns whether the event at this index is read from its PMU register.
     pub fn is_by_registers(&self, place: usize) -> bool {
         self.registers.as_ref().is_some_and(|registers| registers.has(place))
     }
 
-    /// Returns the maximum time between register reads, in ms, for which wraps are detected.
+    /// Returns the maximum time between two register reads, in ms, for which counter wraps are
+    /// detected; `None` if no event is read from a register.
     pub fn apart_ms(&self) -> Option<u64> {
         self.registers.as_ref().map(Registers::apart_ms)
     }
 
-    /// Returns the read method, as worded in the record.
+    /// Returns the read method in the words of the record.
     pub fn reading(&self) -> &'static str {
         match (&self.registers, &self.way) {
             (None, Way::TicksOnly) => "timestamp counter only",
@@ -202,10 +207,10 @@ impl ThreadGroup {
         }
     }
 
-    /// Does the first read of a pair, close to the code that follows; `None` if
-    /// [`ThreadGroup::read`] fails, or registers became inaccessible. Counts [by
-    /// registers](Self::is_by_registers) belong to this thread only if the second read has the same
-    /// mark.
+    /// Does the first read of a pair, close to the code that follows. Returns `None` if
+    /// [`ThreadGroup::read`] fails, or PMU registers became inaccessible. Counts that are read
+    /// [by registers](Self::is_by_registers) belong to this thread only if the second read has the
+    /// same mark.
     #[inline]
     pub fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let is_read = self.read_group(counts);
@@ -216,7 +221,8 @@ impl ThreadGroup {
         is_read.then_some(mark)
     }
 
-    /// Does the second read of a pair, close to the code that precedes it.
+    /// Does the second read of a pair, close to the code that precedes it. Returns `None` as the
+    /// first read does.
     #[inline]
     pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
         let mark = match &self.registers {
@@ -226,9 +232,9 @@ impl ThreadGroup {
         self.read_group(counts).then_some(mark)
     }
 
-    /// Reads every event; returns whether that worked and the group kept its counters since the
+    /// Reads every event. Returns whether the read worked and the group kept its counters since the
     /// last read. The group loses its counters on a core type that does not count its events, and
-    /// permanently on a CPU brought online whose watchdog takes a counter.
+    /// permanently on a CPU that is brought online and whose NMI watchdog takes a counter.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
         self.first(counts).is_some()
@@ -251,7 +257,8 @@ impl ThreadGroup {
         }
     }
 
-    /// Reads every event by read(2).
+    /// Reads all events of the group with read(2). Returns whether that worked and the group kept
+    /// its counters.
     fn ask(&self, counts: &mut Counts) -> bool {
         let Some(Ok(reading)) = self.group.first().map(perf::Event::read) else { return false };
         for (value, place) in reading.values().iter().zip(&self.places) {
@@ -260,8 +267,8 @@ impl ThreadGroup {
         self.is_whole(reading.enabled_ns.saturating_sub(reading.running_ns))
     }
 
-    /// Whether the group has kept its counters since the last read, given its total time without
-    /// them.
+    /// Returns whether the group has kept its counters since the last read, given its total time in
+    /// ns without counters.
     #[inline]
     fn is_whole(&self, lost_ns: u64) -> bool {
         let is_whole = lost_ns <= self.lost_ns.get() + LOST_NS;
@@ -271,19 +278,20 @@ impl ThreadGroup {
         is_whole
     }
 
-    /// Starts counting again after [`ThreadGroup::stop`].
+    /// Starts counting again after [`ThreadGroup::stop`] stopped it.
     pub fn start(&self) {
         // A group that cannot be started cannot be read either, and the read reports that.
         let _ = self.group.first().map(perf::Event::enable);
     }
 
-    /// Stops counting, which frees the counters for other users.
+    /// Stops counting, which frees the hardware counters for other users.
     pub fn stop(&self) {
         let _ = self.group.first().map(perf::Event::disable);
     }
 }
 
-/// Returns the refusal for an event of the calling thread, in a group of this size.
+/// Returns the refusal for an event of the calling thread that was to join a group of `group_len`
+/// events.
 fn refused(error: OpenError, request: Request, group_len: usize) -> Refusal {
     Refusal::NotOpened(Attempt { error, request, target: Target::CurrentThread, group_len })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters that the counted thread reads itself, without a system call.
+//! Counters that a thread reads itself from user mode, without a system call.
 //!
-//! For each event, the kernel keeps a page that says which counter the event is on and what to add
-//! to it (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page
-//! only on the processor that runs this thread, so a reader detects every change by a sequence
-//! number and retries:
+//! For each event, the kernel keeps a page that says which hardware counter the event is on and
+//! what to add to it (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel
+//! changes the page only on the processor that runs this thread, so a reader detects every change
+//! by a sequence number and retries:
 //!
 //! ```text
 //! do  before  = sequence
@@ -13,17 +13,17 @@
 //! while sequence != before
 //! ```
 //!
-//! On `None`, call [`perf::Event::read`] instead: the event is not on a counter at the moment, or
-//! the kernel or the processor does not allow user-mode reads.
+//! If a read returns `None`, call [`perf::Event::read`] instead: the event is not on a counter at
+//! the moment, or the kernel or the processor does not allow user-mode reads.
 //!
-//! Left out: reading in program order. A counter may be read some tens of cycles before or after
-//! its place in the program, as with [`ticks`](linerate_machine::ticks).
+//! Reads are not ordered with the code around them. A counter may be read some tens of cycles
+//! before or after its place in the program, as with [`ticks`](linerate_machine::ticks).
 
 use linerate_linux::perf::{self, Page, PageFields, Request};
 use std::io;
 use std::marker::PhantomData;
 
-/// An event of the calling thread, readable only by that thread.
+/// An event of the calling thread, which only that thread can read.
 ///
 /// For another thread's event, the values are meaningless.
 #[derive(Debug)]
@@ -37,23 +37,24 @@ pub struct UserCounter {
 pub struct UserReading {
     /// The count since the event was opened.
     pub count: u64,
-    /// Time the event was enabled and on a counter; `None` if the kernel provides no clock for it.
+    /// Times that the event was enabled and on a counter; `None` if the kernel provides no clock
+    /// for them.
     pub times: Option<Times>,
 }
 
-/// As in [`perf::Reading`], up to now.
+/// Enabled and running times of an event up to now, as in [`perf::Reading`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Time the event was enabled and its thread ran, in ns.
+    /// Time that the event was enabled and its thread ran, in ns.
     pub enabled_ns: u64,
-    /// Time the event was on a counter, in ns.
+    /// Time that the event was on a counter, in ns.
     pub running_ns: u64,
 }
 
-/// Returns `request` with user-mode reads requested where the kernel requires that: on arm64, bit 1
-/// of `config1` (Documentation/arch/arm64/perf.rst). Such an event stays on one counter, which the
-/// kernel extends to 64 bits. With `kernel.perf_user_access` off, the event still opens, but
-/// [`UserCounter::count`] is `None`.
+/// Returns `request` with user-mode reads enabled where the kernel requires a request for them: on
+/// arm64, this is bit 1 of `config1` (Documentation/arch/arm64/perf.rst). Such an event stays on
+/// one counter, which the kernel extends to 64 bits. If `kernel.perf_user_access` is off, the event
+/// still opens, but [`UserCounter::count`] returns `None`.
 #[must_use]
 pub fn with_user_access(request: Request) -> Request {
     let mut request = request;
@@ -64,31 +65,33 @@ pub fn with_user_access(request: Request) -> Request {
 }
 
 impl UserCounter {
-    /// Maps the page of `event`, which counts the calling thread.
+    /// Maps the kernel's page of `event`, which must count the calling thread.
     ///
     /// # Errors
-    /// The error of mmap(2), e.g. that too much memory is locked already (EPERM).
+    /// The error of mmap(2), e.g. EPERM if too much memory is locked already.
     pub fn map(event: &perf::Event) -> io::Result<Self> {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// Returns the count since the event was opened; `None` if reading requires a system call.
+    /// Returns the count since the event was opened; `None` if reading the event requires a system
+    /// call.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// Returns the time, in ns, that the event was enabled but not on a counter, as of when it was
-    /// last scheduled.
+    /// Returns the time, in ns, that the event was enabled but not on a counter, up to the time
+    /// when the event was last scheduled.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
-        // If the kernel changes the page between the two reads, the result is not wrong, because
-        // the enabled time was read first.
+        // The kernel may change the page between the two reads. The result is not wrong then,
+        // because the enabled time was read first.
         enabled_ns.saturating_sub(running_ns)
     }
 
-    /// Like [`UserCounter::count`], with the times that reveal whether the event lost its counter.
+    /// Returns the count like [`UserCounter::count`], with the times that reveal whether the event
+    /// lost its counter.
     #[inline]
     pub fn read(&self) -> Option<UserReading> {
         settled(&self.page, |fields| {
@@ -98,7 +101,8 @@ impl UserCounter {
     }
 }
 
-/// Access to the page, as the protocol requires; synthetic in tests.
+/// Access to the kernel's page of an event, in the steps that its protocol requires; tests use a
+/// synthetic page.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;
@@ -118,17 +122,19 @@ impl KernelPage for Page {
 
 /// User-mode access to the PMU; simulated in tests.
 trait Registers {
-    /// Reads the counter that the page calls `index`; `None` if not accessible.
+    /// Reads the hardware counter that the page calls `index`; `None` if the counter is not
+    /// accessible.
     fn counter(&self, index: u32) -> Option<u64>;
-    /// The clock behind the page's `time` fields.
+    /// Returns the time of the clock to which the `time` fields of the page refer, in ticks.
     fn ticks(&self) -> u64;
 }
 
-/// Maximum number of attempts: more than a healthy system needs. After that, the kernel is asked,
-/// which always works.
+/// Maximum number of attempts to read a page that does not change, more than a healthy system
+/// needs. After that, the counter is read through the kernel, which always works.
 const ATTEMPTS: u32 = 64;
 
-/// Returns the result of `read` for fields that did not change during the read.
+/// Returns the result of `read` for fields that did not change during the read; `None` if they
+/// changed in every attempt.
 #[inline]
 fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
     for _ in 0..ATTEMPTS {
@@ -147,7 +153,7 @@ fn count(fields: &PageFields, registers: &impl Registers) -> Option<u64> {
         return None;
     }
     let unused = 64 - u32::from(fields.width);
-    // Sign-extended by shifting up and down again: the kernel starts counters below 0.
+    // Shifting up and down again extends the sign: the kernel starts counters below 0.
     let counter = (registers.counter(fields.index)? << unused) as i64 >> unused;
     Some(fields.offset.wrapping_add(counter) as u64)
 }
@@ -161,8 +167,8 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
         let since = ticks.wrapping_sub(fields.time_cycles) & fields.time_mask;
         ticks = fields.time_cycles.wrapping_add(since);
     }
-    // Computed in two parts, because ticks * mult may need more than 64 bits, and modulo 2^64,
-    // because `time_offset` may represent a negative number.
+    // The product is computed in two parts, because ticks * mult may need more than 64 bits, and
+    // modulo 2^64, because `time_offset` may represent a negative number.
     let mult = u64::from(fields.time_mult);
     let (whole, rest) = (ticks >> fields.time_shift, ticks & ((1 << fields.time_shift) - 1));
     let since_ns = fields
@@ -176,7 +182,7 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
     })
 }
 
-/// This processor.
+/// The PMU and the clock of this processor.
 struct Processor;
 
 #[cfg(target_arch = "x86_64")]
@@ -199,7 +205,8 @@ impl Registers for Processor {
     }
 }
 
-/// Emits `mrs` for the register of `$index`: register numbers are part of the instruction.
+/// Reads the counter register with number `$index`. Every register needs its own `mrs`, because
+/// register numbers are part of the instruction.
 #[cfg(target_arch = "aarch64")]
 macro_rules! counter_register {
     ($index:expr, $($number:literal $name:literal),+) => {
@@ -241,8 +248,8 @@ impl Registers for Processor {
     }
 }
 
-/// Reads are left to the kernel: it does not support user-mode reads on these architectures, or
-/// they are not requested here yet.
+/// On these architectures, counters are read through the kernel: it does not support user-mode
+/// reads there, or they are not requested here yet.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Registers for Processor {
     fn counter(&self, _index: u32) -> Option<u64> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invalid data fails the build, and the error names the file and the key.
+//! Invalid data files must fail the build, with an error that names the file and the key.
 
 #[path = "../build/mod.rs"]
 pub mod build;
@@ -11,7 +11,7 @@ fn data() -> Data {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")).unwrap()
 }
 
-/// Returns the error after a change to the data files.
+/// Returns the error that the build reports after a change to the data files.
 #[track_caller]
 fn error_of(change: impl FnOnce(&mut Data)) -> String {
     let mut data = data();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scaled counts for loads with known totals: intervals have their nominal coverage, and errors per
-//! unit of work are small. With few runs per load, the limits are wide for a single load and narrow
-//! for all loads together; the example `rotation_coverage` does many runs.
+//! Tests scaled counts for loads with known totals: intervals must have their nominal coverage, and
+//! errors per unit of work must be small. Since there are few runs per load, the limits are wide
+//! for a single load and narrow for all loads together; the example `rotation_coverage` does many
+//! runs.
 
 #[path = "../examples/rotation_coverage/simulation.rs"]
 mod simulation;
@@ -17,8 +18,9 @@ fn outcomes(run_ms: usize, runs: usize) -> Vec<(&'static Load, Outcome)> {
     LOADS.iter().map(|load| (load, outcome(load, setting))).collect()
 }
 
-/// A load has three intervals of each kind per run, which may be correlated, so its coverage has a
-/// standard deviation of up to 5 %; over all loads, the standard deviation is 0.8 %.
+/// Asserts the coverage of the intervals. Each run of a load has three intervals of each kind,
+/// which may be correlated, so the coverage for one load has a standard deviation of up to 5 %;
+/// over all loads, the standard deviation is 0.8 %.
 fn assert_covered(outcomes: &[(&Load, Outcome)]) {
     let mut mean = [0.0; 2];
     for (load, outcome) in outcomes {
@@ -42,12 +44,14 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
     let outcomes = outcomes(2000, 24);
     assert_covered(&outcomes);
     for (load, outcome) in &outcomes {
-        // Only 20 of 80 spikes are seen: no rotation does better. See docs/results/rotation.md.
+        // Only 20 of 80 spikes are seen, and no other rotation would see more. See
+        // docs/results/rotation.md.
         let limit = if load.name == "rare spikes" { 0.2 } else { 0.05 };
         let error = outcome.by_packets.p95_error();
         assert!(error <= limit, "{}: {error}", load.name);
     }
-    // Effect of a fixed order of long slices on loads that change slowly or are in phase with it.
+    // A fixed order of long slices has large errors on loads that change slowly or are in phase
+    // with the order.
     for name in ["phases", "warm-up", "period 400 ms", "wander 50 ms"] {
         let (_, outcome) = outcomes.iter().find(|(load, _)| load.name == name).unwrap();
         let (ours, fixed) = (outcome.by_time.p95_error(), outcome.round_robin.p95_error());

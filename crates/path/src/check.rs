@@ -29,8 +29,8 @@ pub struct Described {
     pub path: Path,
     /// Costs of the path's stages, if the file has them.
     pub costs: Option<GivenCosts>,
-    /// The specification of each stage, in path order; [`FOREIGN`] with the state from the costs
-    /// for a stage that this build does not have.
+    /// The specification of each stage, in path order; for a stage that this build does not have,
+    /// [`FOREIGN`] with the state given in the costs.
     pub specs: Vec<StageSpec>,
     /// Positions of the path's parts.
     pub places: Places,
@@ -97,7 +97,7 @@ pub fn read<'k>(
 /// that are not in `kinds`.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns all errors in the file, as [`read`] does.
 pub fn read_to_plan<'k>(
     text: &str,
     stem: &str,

@@ -3,11 +3,11 @@
 //!
 //! Costs have two forms, and a stage may have both: nanoseconds per packet, for processors on which
 //! the duration of a worker's work does not depend on its neighbours; and instructions, misses and
-//! stalls per packet, for processors whose strands share a pipeline cycle by cycle.
+//! stalls per packet, for processors whose hardware strands share a pipeline cycle by cycle.
 //!
-//! With costs, a path may name *foreign* stages: of a kind that this build does not have. Such a
-//! path can be planned, but not run. The properties of a foreign stage are not verified; without
-//! `state` it is assumed to have global state, so that it is never replicated.
+//! A path with costs may contain *foreign* stages, whose kind this build does not have. Such a path
+//! can be planned, but not run. The properties of a foreign stage are not verified; without
+//! `state`, the stage is assumed to have global state, so that it is never replicated.
 //!
 //! This module does not determine what the costs mean for a mapping.
 

@@ -27,8 +27,8 @@ pub(crate) struct Field {
     pub(crate) items: Vec<Range<usize>>,
 }
 
-/// The fields of a section. A key with an invalid value is absent: the mistake is recorded, and
-/// anything that depends on the value is not checked.
+/// The fields of a section. A key with an invalid value is absent: its mistake has been recorded,
+/// and nothing that depends on the value is checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
     /// Byte range of the section head, or of the inline table.

@@ -120,9 +120,9 @@ pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 pub enum Variants {
     /// The section has no variants.
     None,
-    /// These built-in variants.
+    /// The built-in variants in this list.
     Fixed(&'static [FixedVariant]),
-    /// These built-in variants, and the registered kinds of source.
+    /// The built-in variants in this list, and the registered kinds of source.
     Sources(&'static [FixedVariant]),
     /// The registered kinds of stage.
     Stages,

@@ -17,7 +17,7 @@ pub struct Path {
     /// The name of the path.
     pub name: String,
     /// The variant of checksum and copy that workers call, by name; [`SELECTED`] leaves the choice
-    /// to the program. Its existence is not checked here.
+    /// to the program. Whether the variant exists is not checked here.
     pub kernels: String,
     /// The line rate that the path should reach.
     pub line: Option<Line>,
@@ -36,7 +36,7 @@ pub struct Path {
 /// The line rate that a path should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Bits per second of one port, including preamble and gap.
+    /// Bits per second of one port, including preamble and inter-frame gap.
     pub bits_per_s: f64,
     /// Number of ports that feed the path.
     pub ports: u32,
@@ -140,7 +140,8 @@ impl Default for CaptureRules {
     }
 }
 
-/// A registered source: a capture, and the parameters of its conversion.
+/// A registered source: the capture that it reads, and the parameters that determine how it
+/// converts the packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceUse {
     /// Kind of source.
@@ -184,7 +185,8 @@ pub struct StageUse {
 /// Assignment of stages to workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Segments of consecutive stages in order, covering all stages. Rings connect them.
+    /// Segments of consecutive stages in order, covering all stages. Rings connect adjacent
+    /// segments.
     pub segments: Vec<Segment>,
 }
 
@@ -214,7 +216,7 @@ impl Mapping {
 /// Rate at which the source offers packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// As fast as the path accepts packets.
+    /// Packets are offered as fast as the path accepts them.
     Max,
     /// Line rate over all ports.
     Line,
@@ -229,7 +231,7 @@ pub enum Rate {
 /// What a worker does when the ring to the next segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
-    /// Wait for room.
+    /// Wait for room in the ring.
     Wait,
     /// Drop the packet and count it.
     Drop,

@@ -14,7 +14,7 @@ pub const MIN_FRAME_BYTES: u32 = 60;
 /// reserved for prepended headers.
 pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
-/// Dependence of a stage on earlier packets.
+/// State that a stage keeps between packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No state: any replica may take any packet.
@@ -59,7 +59,7 @@ pub enum ParamKind {
     },
     /// A string, checked by the stage itself.
     Text,
-    /// One of these words.
+    /// One of the words in this list.
     Word(&'static [&'static str]),
     /// A list of strings.
     Texts,

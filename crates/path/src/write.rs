@@ -11,8 +11,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 /// spacing, line endings. Comments inside the list of workers are lost.
 ///
 /// # Errors
-/// If `text` is not TOML, or `mapping`, `run` or `source` is not a section; never for the text
-/// `path` was read from.
+/// If `text` is not TOML, or if `mapping`, `run` or `source` is not a section. This never happens
+/// for the text from which `path` was read.
 pub fn with_mapping(
     text: &str,
     path: &Path,

@@ -7,7 +7,8 @@
 //! proposal is the best of all mappings that the path and the processors allow, found by exact
 //! search (see `partition`): no mapping has a higher predicted rate at the same burst size.
 //!
-//! Left out: which processor a worker is pinned to, and stage orders other than the given one.
+//! The search does not decide which processor a worker is pinned to, and does not change the order
+//! of the stages.
 
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
@@ -18,15 +19,15 @@ use linerate_path::spec::{StageSpec, State};
 use linerate_record::tune::RuledOut;
 use std::ops::Range;
 
-/// Burst sizes tried on the best mapping. Below 8, ring operations are hardly amortized; 256
-/// packets of 1500 bytes fill an L2 of 512 KiB.
+/// Burst sizes, in packets, that are tried on the best mapping. Bursts of fewer than 8 packets
+/// hardly amortize the cost of ring operations; 256 packets of 1500 bytes fill an L2 of 512 KiB.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
 /// Minimum predicted relative gain for proposing another burst size: a smaller gain is below the
 /// resolution of the measurement rounds.
 const MIN_BURST_GAIN: f64 = 0.01;
 
-/// A mapping worth measuring.
+/// A mapping that is worth measuring, with its predicted rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
     /// The change in words, such as `merge and replicate x2`.
@@ -71,13 +72,13 @@ impl PathShape {
 /// Proposed and rejected mappings of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// Best prediction first. No mapping appears twice with the same burst, nor the baseline with
-    /// its own burst.
+    /// The proposals, highest predicted rate first. No mapping appears twice with the same burst,
+    /// and the baseline does not appear with its own burst.
     pub proposals: Vec<Proposal>,
     /// Mappings considered but ruled out, with the reason.
     pub ruled_out: Vec<RuledOut>,
-    /// Number of mappings that the path and the CPUs allow; none of them has a higher prediction at
-    /// the given burst than the best of the proposals and the baseline.
+    /// Number of mappings that the path and the CPUs allow. None of them has a higher predicted
+    /// rate at the given burst than the best of the proposals and the baseline.
     pub there_are: f64,
 }
 
@@ -379,8 +380,9 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// Returns `mapping` itself if it has at most `cpus` workers; otherwise, of the mappings derived by
-/// merging neighbouring segments and removing replicas, the one that minimizes the largest load.
+/// Returns `mapping` itself if it has at most `cpus` workers. Otherwise, returns the mapping with
+/// the smallest maximum load among those derived by merging neighbouring segments and removing
+/// replicas.
 ///
 /// Loads are stage costs divided by replicas; without costs all stages count the same. A merged
 /// segment never has more replicas than any of the segments merged into it, which protects stages
@@ -414,7 +416,8 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         Some(parts) => Mapping {
             segments: parts.into_iter().map(|p| segment(stages_of(p.atoms), p.replicas)).collect(),
         },
-        // One worker is always feasible, so the mapping here has no segments.
+        // A single worker is always feasible, so this case occurs only for a mapping without
+        // segments.
         None => mapping.clone(),
     }
 }

@@ -2,8 +2,9 @@
 //! Derives the cost of each stage from a measured run, and identifies the memory-bound stages.
 //!
 //! Costs are ticks of the timestamp counter per packet *entering the path*. A stage after a filter
-//! that drops half the packets has half the weight, so that the costs of different stages add up to
-//! the cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a stage.
+//! that drops half of the packets therefore counts half, so that the costs of different stages add
+//! up to the cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a
+//! stage.
 
 use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
@@ -49,7 +50,7 @@ pub struct Costs {
     pub workers: usize,
 }
 
-/// Reason why a run has no costs.
+/// Reason why the costs of the stages cannot be derived from a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostsError {
     /// No packet entered the path.
@@ -135,7 +136,7 @@ fn stage_cost(
     Ok(StageCost { name: name.to_owned(), ticks: total.ticks, reach, hot_ticks: None })
 }
 
-/// Costs of one stage with cold and hot data.
+/// Costs of one stage with uncached (normal) and with cached (hot) data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryStage {
     /// The stage's name; `source` or `sink` for the ends.
@@ -156,14 +157,14 @@ impl MemoryStage {
     }
 }
 
-/// Cost of every stage with cold and hot data: identifies the memory-bound ones.
+/// Costs of the stages with uncached and with cached data, which identify the memory-bound stages.
 ///
 /// Costs of compute-bound stages carry over from one mapping to another; costs of memory-bound
 /// stages depend on what else is in the cache and on how many packets are in flight, so that the
 /// model can only bound them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryCheck {
-    /// The stages that could be compared.
+    /// Costs of the stages for which both runs have a time.
     pub stages: Vec<MemoryStage>,
 }
 

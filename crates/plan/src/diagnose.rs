@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the bottleneck of a measured run.
 //!
-//! The worker that limits a path never waits: workers upstream of it wait for room, workers
-//! downstream for packets. Therefore:
+//! The worker that limits a path never waits. Workers upstream of it wait for room in a ring, and
+//! workers downstream of it wait for packets. Therefore:
 //!
 //! ```text
 //! busy(worker)   = busy / (busy + starved + blocked)      preempted time is not evidence

@@ -2,7 +2,7 @@
 //! Determines which cache level holds a path's packets, and how long a load from that level takes.
 //!
 //! A source cycles through its frames and copies each into a buffer, so every path reuses frames
-//! and buffers. With the level sizes measured by `linerate memory`:
+//! and buffers. The level is determined from the sizes measured by `linerate memory`:
 //!
 //! ```text
 //! share  = (frames + buffers) / queues of the source: the minimum that one worker touches
@@ -169,9 +169,8 @@ fn sentence(
     )
 }
 
-/// Returns the location of a path's packets, for the record. It includes a sentence if there is
-/// something to say: the packets exceed a cache, or the machine's profile cannot determine the
-/// level.
+/// Returns the location of a path's packets, for the record. It includes a sentence if the packets
+/// exceed a cache, or if the machine's profile does not determine the level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "bytes of frames and buffers compared with this machine's profile";
     let number = |unit: &str, value: Result<f64, &str>| match value {

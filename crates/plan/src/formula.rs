@@ -4,9 +4,10 @@
 //!
 //! A setting is a mapping and its burst size. The changes to a setting are the path's
 //! [`candidates`], which include the best mapping, so one step searches everything. A gain is a
-//! ratio under the same random draws: common factors cancel.
+//! ratio of rates under the same random draws, so that common factors cancel.
 //!
-//! Left out, since the formula has no term for them: placement, parked workers, slower polling.
+//! Placement, parked workers and slower polling are not planned, since the formula has no term for
+//! them.
 
 use crate::candidates::{
     Advice, PathShape, Proposal, best_of_each, candidates, other_bursts, unpinned,
@@ -226,8 +227,8 @@ impl Planner for Planning<'_> {
         self.proposals().into_iter().map(changed).collect()
     }
 
-    /// Among the settings that reach line rate, keeps the one with the fewest workers and the
-    /// smallest burst.
+    /// Keeps, among the settings that reach line rate, only the one with the fewest workers and the
+    /// smallest burst; settings that do not reach line rate are all kept.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let size = |one: &CandidateOf<Self>| {
             let Setting { mapping, burst } = &one.predicted.setting;

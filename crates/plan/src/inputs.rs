@@ -61,12 +61,12 @@ pub enum InputsError {
         /// Name of the stage.
         stage: String,
     },
-    /// The file gives no time for a stage.
+    /// The path file gives no time for a stage.
     NoTime {
         /// Name of the stage.
         stage: String,
     },
-    /// The file gives no instruction count for a stage.
+    /// The path file gives no instruction count for a stage.
     NoInstructions {
         /// Name of the stage.
         stage: String,

@@ -15,10 +15,10 @@
 //! path kpps(c)    = ticks per second / largest load(worker, c)
 //! ```
 //!
-//! Interval ends are combined: all ratios at the low end, or all at the high end. Calls replayed on
-//! warm data take less time than in a run with cold packets, and more time where the run overlapped
-//! them with other work. A choice is therefore only proposed here; it is measured before it is
-//! kept.
+//! Interval ends are combined with each other: all ratios at the low end, or all at the high end.
+//! Calls replayed on warm data take less time than in a run with cold packets, and more time where
+//! the run overlapped them with other work. A choice is therefore only proposed here; it is
+//! measured before it is kept.
 
 use crate::profile::{estimate, given};
 use crate::verdict::MIN_GAIN;
@@ -104,7 +104,7 @@ fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// The empty sum of estimates.
+/// An estimate of zero, to which others are added.
 const NOTHING: Estimate =
     Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
 
@@ -199,7 +199,8 @@ impl<'a> Calls<'a> {
     }
 
     /// Returns the additional ticks per packet entering the path when the calls selected by `which`
-    /// use `choice`; negative for a gain. `choice` also says which end of the ratios to use.
+    /// use `choice`; negative for a gain. `choice` also selects the value or one end of the time
+    /// ratios.
     fn change(&self, choice: Choice<'_>, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         let Some((choice, end)) = choice else { return 0.0 };
         let now = self.in_use(&which);

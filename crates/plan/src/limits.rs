@@ -8,8 +8,8 @@
 //!     quota   x alone          time measured for it, and there is no ring between stages
 //! ```
 //!
-//! The upper end of an interval comes from low draws of the costs and a fast machine. It may exceed
-//! every rate measured so far: a rate that this machine cannot reach.
+//! The upper end of a predicted interval comes from low draws of the costs and a fast machine. It
+//! may exceed every rate measured so far, that is, be a rate that this machine cannot reach.
 
 use crate::costs::{Costs, StageCost};
 use crate::model::Environment;

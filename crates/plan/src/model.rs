@@ -40,8 +40,8 @@
 //! computed as if their data were cached, its lower end as if additional workers made memory waits
 //! longer.
 //!
-//! Left out: the source rate (a prediction is a capacity), placement of workers on processors, and
-//! more workers than processors.
+//! The model leaves out the source rate (a prediction is a capacity), the placement of workers on
+//! processors, and mappings with more workers than processors.
 
 use crate::costs::{Costs, StageCost};
 use crate::sample::draw;
@@ -57,8 +57,8 @@ const DRAWS: u32 = 400;
 /// Arbitrary, but fixed so that equal inputs give equal predictions.
 const SEED: u64 = 0x6C69_6E65_7261_7465;
 
-/// Standard deviations of the formula's relative error, by mechanism; independent, so they add in
-/// quadrature.
+/// Standard deviations of the formula's relative error, by the mechanism that a mapping uses. The
+/// errors are independent, so they add in quadrature.
 ///
 /// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
 /// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
@@ -137,8 +137,8 @@ pub struct Environment {
     pub ticks_per_s: f64,
     /// Number of processors that workers can be pinned to, at least 1.
     pub cpus: usize,
-    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. As for
-    /// all estimates here, the value is finite.
+    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. The value
+    /// is finite, as in all estimates here.
     pub scaling: Estimate,
     /// Cost of handing packets over through a ring.
     pub handover: Handover,
@@ -216,7 +216,7 @@ pub type Setting<'a> = (&'a Mapping, u32);
 /// size other than that of the costs. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
-/// As [`predict`].
+/// If a mapping names stages that `costs` does not contain.
 pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environment) -> Estimate {
     let at = |(mapping, burst): Setting<'_>, case| {
         Terms::new(costs, env, burst, case, |e, _| e.value).throughput(mapping).0
@@ -335,8 +335,8 @@ impl Case {
         if mapping.workers() > costs.workers { Self::Contended } else { Self::Measured }
     }
 
-    /// Returns the ticks of a stage; `pick` turns an estimate into a number and is called exactly
-    /// once, so that all cases see the same draws.
+    /// Returns the ticks of a stage; `pick` turns an estimate into a number. It is called exactly
+    /// once, so that all cases use the same random draws.
     fn ticks(self, cost: &StageCost, pick: &mut impl FnMut(&Estimate, Origin) -> f64) -> f64 {
         match (self, &cost.hot_ticks) {
             (Self::Hot, Some(hot)) => pick(hot, Origin::Run),
@@ -348,7 +348,7 @@ impl Case {
     }
 }
 
-/// The formula with one value for each input.
+/// The throughput formula with one value for each input.
 pub(crate) struct Terms<'a> {
     costs: &'a Costs,
     env: &'a Environment,

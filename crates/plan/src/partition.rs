@@ -22,7 +22,8 @@
 
 use std::ops::Range;
 
-/// Consecutive atoms and the number of workers that share them.
+/// A part of a partition: consecutive atoms (stages or segments), and the number of workers that
+/// share them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) atoms: Range<usize>,

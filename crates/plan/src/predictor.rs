@@ -71,11 +71,11 @@ pub trait Predictor {
     /// The model does not support the setting.
     fn predict(&self, setting: Self::Setting) -> Result<PredictedBy<Self>, Self::Error>;
 
-    /// Returns the prediction with its intervals: more expensive than [`Predictor::predict`], so
-    /// meant for few settings.
+    /// Returns the intervals of a prediction. This takes longer than [`Predictor::predict`], so it
+    /// is meant for few settings.
     ///
     /// # Errors
-    /// As [`Predictor::predict`].
+    /// The model does not support the setting.
     fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
 }
 
@@ -127,13 +127,13 @@ pub trait Planner: Predictor {
     /// Returns the changes to a setting that are worth predicting.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
 
-    /// Returns the predicted changes, highest rate first, without those made redundant by a simpler
-    /// one.
+    /// Returns the predicted changes, highest rate first, without changes that a simpler change
+    /// makes redundant.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         candidates
     }
 
-    /// Returns whether no setting can exceed a rate of `_kpps`, so that the search can stop.
+    /// Returns whether no setting can exceed this rate in kpps, so that the search can stop.
     fn is_enough(&self, _kpps: f64) -> bool {
         false
     }
@@ -173,8 +173,8 @@ pub trait Planner: Predictor {
     /// Returns forbidden or unsupported changes, with reasons.
     fn ruled_out(&self) -> Vec<RuledOut>;
 
-    /// Returns the extent of the search; `best_kpps` is the highest rate found, `None` if only the
-    /// mapping as written was requested.
+    /// Returns the extent of the search. `best_kpps` is the highest rate found; it is `None` if
+    /// only the mapping as written was predicted.
     fn extent(&self, best_kpps: Option<f64>) -> Search;
 
     /// Returns the inputs on which the predictions are based.

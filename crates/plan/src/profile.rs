@@ -101,7 +101,7 @@ impl<'a> Profile<'a> {
 pub(crate) enum Which<'n> {
     /// The source: the first entry on workers of the first segment.
     Source,
-    /// The stage of this name.
+    /// The stage with this name.
     Named(&'n str),
     /// The sink: the last entry on workers of the last segment.
     Sink,
@@ -174,8 +174,8 @@ pub fn given(worker: &WorkerReport) -> f64 {
     worker.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
-/// Returns the ticks per input packet of the worker: the worker's own figure or, failing that, the
-/// sum over its stages.
+/// Returns the ticks per input packet of the worker: the worker's own figure or, if that is
+/// missing, the sum over its stages.
 pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
     if let Ok(whole) = estimate(&worker.ticks_per_packet) {
         return Some(whole);
@@ -200,7 +200,7 @@ pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<E
 
 /// Returns the factor that makes a worker's stage times add up to the worker's total. Each stage
 /// time is a median over its own sampled windows, and medians do not add up exactly; throughput
-/// follows the total. The interval is that of the total.
+/// follows the total. The interval of the factor is that of the total.
 fn closure(worker: &WorkerReport) -> Estimate {
     let parts = worker.stages.iter().map(|s| Some(stage_time(worker, s)?.value));
     match (estimate(&worker.ticks_per_packet), parts.sum::<Option<f64>>()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines in a `kernels` record that are faster than the selected one by enough to be worth
-//! selecting by name.
+//! Finds the routines in a `kernels` record that are so much faster than the selected routine that
+//! they are worth selecting by name.
 //!
 //! ```text
 //! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound
@@ -31,7 +31,7 @@ pub const TIE: f64 = 1.01;
 /// and its largest speed ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead<'a> {
-    /// The routine.
+    /// Name of the routine.
     pub name: &'a str,
     /// The loads at which the routine leads.
     pub loads: Vec<Load>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Search for better mappings before anything runs, shared by all predictors.
+//! Searches for better mappings before anything runs. The search is the same for all predictors.
 //!
 //! ```text
 //! single = changes of the mapping as written whose gain is worth it, highest rate first
@@ -9,8 +9,9 @@
 //! recommended = single, and the chain of changes that led to best, the largest gain first
 //! ```
 //!
-//! The formula compares all mappings at once, so one step is enough; the simulator proceeds change
-//! by change. Every recommendation names the measurement that would disprove it.
+//! With the formula, which compares all mappings at once, one step is enough; with the simulator,
+//! the search proceeds change by change. Every recommendation names the measurement that would
+//! disprove it.
 
 use crate::predictor::{
     Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
@@ -37,8 +38,9 @@ pub struct Subject<'a> {
     pub path: &'a Path,
     /// The specification of each stage.
     pub specs: &'a [StageSpec],
-    /// Per-flow line rate in kpps; `None` without a line, or if packets arrive faster than they can
-    /// be processed.
+    /// Rate in kpps that each flow should reach: its line rate or, for the simulator, the offered
+    /// rate. `None` if the rate is unknown, or if packets are offered as fast as the path accepts
+    /// them.
     pub line_kpps: Option<f64>,
     /// Name of the machine.
     pub machine: &'a str,
@@ -76,7 +78,7 @@ pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport
 /// Predicts the mapping as written, without recommendations.
 ///
 /// # Errors
-/// As [`plan`].
+/// The planner cannot predict the mapping.
 pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
     report(subject, planner, Vec::new(), planner.extent(None))
 }
@@ -135,8 +137,9 @@ fn bounded<P: Planner>(
     Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
 }
 
-/// Returns the setting with the fewest workers, then the smallest burst, among those whose whole
-/// interval reaches line rate; if there is none, the one that comes closest.
+/// Returns the cheapest setting whose whole interval reaches line rate: the one with the fewest
+/// workers, then the smallest burst. If no setting reaches line rate, returns the one that comes
+/// closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,

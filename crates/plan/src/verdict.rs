@@ -15,11 +15,11 @@ use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
 /// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % because of
-/// code and buffer placement; smaller gains are not attributable to the mapping.
+/// code and buffer placement; smaller gains cannot be attributed to the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
 /// Maximum median loss at which a simpler mapping counts as equally good: with few rounds,
-/// intervals overlap even where a simpler mapping is really slower.
+/// intervals overlap even if the simpler mapping is really slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
 /// A candidate mapping and its measured results.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of a region edge (entry or exit), compared with its parts: a timestamp counter read and,
-//! where the kernel reads the counters, a bare read(2) of one event.
+//! Measures the cost of a region edge (entry or exit), and compares it with its parts: a read of
+//! the timestamp counter and, where the kernel reads the counters, a bare read(2) of one event.
 //!
-//! All cases run in one process, interleaved in many short series; a series is long enough for the
-//! clock and short enough to be mostly undisturbed. The output has the median and the fastest
-//! series, in ticks, and the ratio of medians from the same round with its 95 % interval.
+//! All cases run in one process, interleaved in many short series. A series is long enough for the
+//! resolution of the clock, and short enough to be mostly undisturbed. The output has the median
+//! and the fastest series, in ticks, and the ratio of medians from the same round with its 95 %
+//! interval.
 //!
 //! `cargo bench -p linerate-regions --bench edge`
 
@@ -17,11 +18,12 @@ use std::hint::black_box;
 const ROUNDS: usize = 400;
 const CALLS: u64 = 64;
 
-/// Design targets: ticks per edge without counters; multiple of a bare read(2) of one event.
+/// Design targets: an edge without counters takes at most this many ticks, and an edge with read(2)
+/// takes at most the following multiple of a bare read(2) of one event.
 const EDGE_TICKS: f64 = 100.0;
 const TIMES_A_READ: f64 = 1.5;
 
-/// An operation to time, with its number of repetitions per call.
+/// An operation to time; each call of `call` performs it `per_call` times.
 struct Case<'a> {
     name: String,
     per_call: u64,
@@ -50,7 +52,7 @@ fn main() {
     let (hardware_set, hardware) = thread_counting(&["instructions", "cycles"]);
     const SOFTWARE_PAGE_FAULTS: u64 = 2;
     let selector = Selector::new(perf::SOFTWARE, SOFTWARE_PAGE_FAULTS);
-    // Enabled, as in the regions: reading a stopped counter is faster.
+    // The counter is enabled, as in regions: reading a stopped counter is faster.
     let request = Request { disabled: false, ..Request::new(selector) };
     let event = perf::open(&request, Target::CurrentThread, None);
     let mut cases = vec![
@@ -82,7 +84,7 @@ fn main() {
     print(&cases, &series);
 }
 
-/// Measures the ticks per unit of each case in each round.
+/// Measures the ticks per operation of each case in each round.
 fn measure(cases: &mut [Case]) -> Vec<Vec<f64>> {
     let mut series = vec![Vec::with_capacity(ROUNDS); cases.len()];
     for round in 0..ROUNDS {

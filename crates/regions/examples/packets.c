@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two threads that sum the bytes of synthetic packets, with regions around what they do, and a
- * sampler that counts in the second.
+/* Two threads sum the bytes of synthetic packets, with regions around each step of the work. In the
+ * second thread, a sampler counts as well.
  *
  *     cc -I crates/regions/include crates/regions/examples/packets.c -L target/release \
  *        -llinerate_regions -lpthread -o packets
@@ -23,7 +23,7 @@ static uint64_t sum(const unsigned char *bytes)
     return total;
 }
 
-/* `name`: that of the sampler; none without a name. */
+/* Processes all bursts. `name` is the name of the thread's sampler; if NULL, there is none. */
 static void *work(void *name)
 {
     static _Thread_local unsigned char packets[BURST][BYTES];

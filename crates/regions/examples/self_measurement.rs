@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program that measures itself: a matrix product or a pointer chase, with one region around all
-//! of it and one around the part that matters. When it runs under `linerate stat`, the same work is
-//! counted from inside and outside.
+//! A program that measures itself: a matrix product or a pointer chase, with one region around the
+//! whole program and one around the actual work. When it runs under `linerate stat`, the same work
+//! is counted from inside and outside.
 //!
 //! `cargo run --release -p linerate-regions --example self_measurement -- matmul 300`
 //!
-//! with `matmul N` (N x N 32-bit numbers, textbook loops), `chase N` (N steps through 8 MiB in
-//! random order) or `nothing 0`. The environment determines where the record goes and what is
-//! counted: see `Options::from_environment`.
+//! The arguments select the work: `matmul N` (matrices of N x N 32-bit numbers, textbook loops),
+//! `chase N` (N steps through 8 MiB in random order) or `nothing 0`. Environment variables
+//! determine where the record is written and what is counted: see `Options::from_environment`.
 
 use linerate_record::random::Random;
 use linerate_regions::{Options, Regions, Thread};
@@ -49,7 +49,7 @@ fn matmul(regions: &Regions, thread: &Thread, size: usize) {
     black_box(&product);
 }
 
-/// Textbook order: the innermost loop walks down a column of `b`.
+/// Multiplies two matrices in textbook order: the innermost loop walks down a column of `b`.
 #[inline(never)]
 fn multiply(a: &[f32], b: &[f32], product: &mut [f32], size: usize) {
     for i in 0..size {
@@ -63,7 +63,7 @@ fn multiply(a: &[f32], b: &[f32], product: &mut [f32], size: usize) {
 fn chase(regions: &Regions, thread: &Thread, steps: usize) {
     const PLACES: usize = 1 << 21;
     let mut next: Vec<u32> = (0..PLACES as u32).collect();
-    // Sattolo's shuffle: a single cycle through all slots.
+    // Sattolo's shuffle produces a single cycle through all slots.
     let mut random = Random::new(1);
     for last in (1..PLACES).rev() {
         next.swap(last, random.below(last));

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measurement overhead: calibrated in each thread before its first region, and subtracted.
+//! Calibrates the measurement overhead, in each thread before its first region, so that it can be
+//! subtracted.
 //!
-//! An empty region shows `inside`: the time between its two reads. Its cost to the enclosing region
-//! is `pair`: all of entry and exit. Therefore, with `v` visits to a region and `d` visits to
-//! regions nested in it, at any depth:
+//! An empty region shows `inside`: the ticks and counts between its two reads. It adds `pair` to
+//! the enclosing region: the cost of its whole entry and exit. Therefore, with `v` visits to a
+//! region and `d` visits to regions nested in it, at any depth:
 //!
 //! ```text
 //! shown = true + v * inside + d * pair
 //! ```
 //!
-//! and for the time not spent in inner regions, with `c` visits directly inside:
+//! For the time not spent in inner regions, with `c` visits to directly nested regions:
 //!
 //! ```text
-//! shown - shown by the inner ones = true + v * inside + c * (pair - inside)
+//! shown - shown by inner regions = true + v * inside + c * (pair - inside)
 //! ```
 //!
 //! Both are measured in a tight loop, with warm caches and branch predictors. In a program that
-//! evicts them the first visits cost more, which no calibration can capture; hence there is no
-//! verdict on regions shorter than ten times the cost.
+//! evicts them, the first visits cost more, which no calibration can capture. Therefore, regions
+//! shorter than ten times the overhead get no verdict.
 
 use crate::tree::{Amount, Cost, Node, Totals};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
@@ -25,15 +26,17 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, median_interval};
 
-/// Number of series whose median is taken: enough for a 95 % interval, and one preempted series
-/// does not matter.
+/// Number of series, of which the median is taken. It is large enough for a 95 % interval, and a
+/// single preempted series does not affect the median.
 const SERIES: usize = 25;
-/// Short, since an edge may be a system call: all series together take 0.05 to 1 ms.
+/// Number of empty regions per series. It is small, since entering or leaving a region may take a
+/// system call: all series together take 0.05 to 1 ms.
 const PAIRS: u64 = 16;
-/// Warm-up visits, not counted because caches are cold.
+/// Number of visits before the first series. They are not measured, since caches are still cold.
 const WARM_UP: u64 = 64;
 
-/// Measures the cost; `node` is the node that `pair` visits.
+/// Measures the overhead of a region. `pair` enters and leaves an empty region, whose node is
+/// `node`.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
     let series: Vec<(Reading, Reading)> = (0..SERIES)
@@ -75,7 +78,8 @@ impl From<Totals> for Reading {
 impl Reading {
     fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
-        // If this fails, it failed inside the pairs as well, where it was noted.
+        // If this read fails, the reads at entry and exit failed as well, and the failure was noted
+        // there.
         counters.read(&mut counts);
         Self { ticks: ticks(), counts }
     }

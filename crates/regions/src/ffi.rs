@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface: `include/linerate/regions.h`, where it is documented.
+//! The C interface, which is documented in `include/linerate/regions.h`.
 //!
-//! One set of regions per process, configured through the environment, and one [`Thread`] per
-//! thread that enters a region. Nothing here panics: a panic must not unwind into C.
+//! There is one set of regions per process, configured through the environment, and one [`Thread`]
+//! per thread that enters a region. Nothing here panics: a panic must not unwind into C.
 
 use crate::regions::{Options, Regions};
 use crate::sampler::{DumpRequest, Sampler, Schedule};
@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REGIONS: OnceLock<Regions> = OnceLock::new();
 
-/// Whether this process was forked from one that was counting: its counters are its parent's.
+/// Whether this process was forked from one that was counting, so that its counters are those of
+/// its parent.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -50,8 +51,8 @@ extern "C" fn write_at_exit() {
     }
 }
 
-/// Calls `f` with the thread's regions; does nothing in a forked child or in a thread that is
-/// exiting.
+/// Calls `f` with the regions of the calling thread; does nothing in a forked child or in a thread
+/// that is exiting.
 #[inline]
 fn with_thread(f: impl FnOnce(&Thread)) {
     if IS_FORKED.load(Relaxed) {
@@ -64,7 +65,8 @@ fn with_thread(f: impl FnOnce(&Thread)) {
     });
 }
 
-/// Opens the thread's counters, and calibrates the cost through this interface, the way it is used.
+/// Opens the counters of the calling thread, and calibrates the measurement overhead by calling the
+/// C functions, as the program does.
 #[cold]
 fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
     let thread = cell.get_or_init(|| regions().uncalibrated_thread());
@@ -75,13 +77,14 @@ fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
     thread
 }
 
-/// See the header.
+/// Returns the region named `name`, creating it if necessary (see the C header).
 ///
 /// # Safety
 /// `name` is null or points to a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
-    // A lock may have been held at the time of the fork.
+    // In a forked child, no lock may be taken: another thread may have held it at the time of the
+    // fork.
     if name.is_null() || IS_FORKED.load(Relaxed) {
         return Region::OUTSIDE.0;
     }
@@ -90,7 +93,7 @@ pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
     regions().region(&name.to_string_lossy()).0
 }
 
-/// See the header.
+/// Enters a region (see the C header).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lr_region_enter(region: u32) {
     with_thread(|thread| {
@@ -100,7 +103,7 @@ pub(crate) extern "C" fn lr_region_enter(region: u32) {
     });
 }
 
-/// See the header.
+/// Leaves the innermost visit of a region; returns -1 if the region is not open (see the C header).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lr_region_leave(region: u32) -> c_int {
     let mut was_open = false;
@@ -108,13 +111,13 @@ pub(crate) extern "C" fn lr_region_leave(region: u32) -> c_int {
     if was_open { 0 } else { -1 }
 }
 
-/// See the header.
+/// Adds units of work to the innermost open region (see the C header).
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lr_region_add_units(units: u64) {
     with_thread(|thread| thread.add_units(units));
 }
 
-/// See the header.
+/// Writes the record to a file; returns 0 or an error number of errno.h (see the C header).
 ///
 /// # Safety
 /// `file` is null or points to a NUL-terminated string.
@@ -136,7 +139,7 @@ pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
     }
 }
 
-/// See the header.
+/// Creates a sampler; returns null if an argument is invalid (see the C header).
 ///
 /// # Safety
 /// `name` and `sets` are null or point to NUL-terminated strings.
@@ -167,13 +170,13 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     Box::into_raw(Box::new(OfC { sampler: UnsafeCell::new(sampler), request }))
 }
 
-/// A sampler for C: used by one thread, while any thread may request a dump.
+/// A sampler as passed to C. One thread uses it, while any thread may request a dump from it.
 pub(crate) struct OfC {
     sampler: UnsafeCell<Sampler>,
     request: DumpRequest,
 }
 
-/// Calls `then` with a sampler, on the sampler's thread; returns `None` if the sampler is null.
+/// Calls `then` with a sampler, on the sampler's thread; returns `None` if the pointer is null.
 ///
 /// # Safety
 /// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
@@ -185,37 +188,38 @@ unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> 
     Some(then(unsafe { &mut *of_c.sampler.get() }))
 }
 
-/// See the header.
+/// Starts a sampler's first slice (see the C header).
 ///
 /// # Safety
-/// As [`with`].
+/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u64) {
     // SAFETY: as the caller's.
     unsafe { with(sampler, |sampler| sampler.start(packets)) };
 }
 
-/// See the header.
+/// Updates a sampler's packet count; returns 1 if the sampler is full, otherwise 0 (see the C
+/// header).
 ///
 /// # Safety
-/// As [`with`].
+/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: u64) -> c_int {
     // SAFETY: as the caller's.
     unsafe { with(sampler, |sampler| sampler.update(packets)) }.unwrap_or(false).into()
 }
 
-/// See the header.
+/// Adds a sampler's results to the record, and restarts sampling (see the C header).
 ///
 /// # Safety
-/// As [`with`].
+/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *const OfC) {
     // SAFETY: as the caller's.
     unsafe { with(sampler, Sampler::dump) };
 }
 
-/// See the header.
+/// Requests a dump from a sampler, from any thread (see the C header).
 ///
 /// # Safety
 /// `sampler` is null, or was returned by [`lr_sampler_new`], on any thread, and is not freed before
@@ -228,10 +232,11 @@ pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
     }
 }
 
-/// See the header.
+/// Frees a sampler (see the C header).
 ///
 /// # Safety
-/// Like [`with`]; the sampler must not be used afterwards.
+/// `sampler` is null, or was returned by [`lr_sampler_new`] on this thread and not freed; it must
+/// not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut OfC) {
     if !sampler.is_null() {

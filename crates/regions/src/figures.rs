@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From totals to figures: overhead subtracted, with intervals. Conclusions are in `verdict`.
+//! Converts the totals of regions into figures: subtracts the measurement overhead, and computes
+//! intervals. Conclusions are drawn in `verdict`.
 //!
-//! Pure computation: reads neither the clock nor counters.
+//! This module only computes; it reads neither the clock nor counters.
 
 use crate::stay::Stay;
 use crate::tree::{Cost, Log, Node, Region, Totals};
@@ -12,7 +13,7 @@ use linerate_record::{Figure, Tier};
 use std::sync::Arc;
 
 const METHOD: &str = "from entry to exit, measurement overhead subtracted";
-/// Reason for figures without an interval.
+/// Method text of figures without an interval, from which no overhead was subtracted.
 const EXACT_METHOD: &str = "from entry to exit; exact, because measuring adds no such events";
 /// Start of the method text for counts read from registers.
 const REGISTERS: &str = "registers";
@@ -22,14 +23,16 @@ const TAKEN: &str = "another user took the counters during the run; run it again
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
-/// The real cost of an edge is between zero (it overlaps with the program's own work) and this
-/// multiple of the calibrated cost. The calibrated edges are warm and follow each other closely;
-/// 100,000 empty regions inside another, with a system call per edge, on a guest with occasional
-/// steal time, cost the outer region 1.8 to 3.1 times as much.
+/// Maximum ratio of the real cost of an edge (entry or exit of a region) to its calibrated cost.
+/// The real cost is between zero, if it overlaps with the program's own work, and this multiple.
+/// The calibrated edges are warm and follow each other closely; 100,000 empty regions inside
+/// another, with a system call per edge, on a guest with occasional steal time, cost the outer
+/// region 1.8 to 3.1 times as much.
 const TIMES_CALIBRATED: f64 = 4.0;
 
-/// Reports the regions of all threads. `stays`: where each thread was, as far as known; `asked`:
-/// the event names requested, `resolved`: the events they map to here.
+/// Reports the regions of all threads. `stays` is the CPU time of each thread, as far as known;
+/// `names` has the names of the regions; `asked` has the requested event names, and `resolved` the
+/// events that these names mean on this machine.
 pub(crate) fn report(
     logs: &[Arc<Log>],
     stays: &[Option<Stay>],
@@ -77,14 +80,15 @@ pub(crate) struct Branch {
     pub(crate) node: Arc<Node>,
     pub(crate) name: String,
     pub(crate) totals: Totals,
-    /// Sum over the direct children.
+    /// Totals of the direct children, summed.
     inner: Totals,
-    /// Visits of all nested nodes, at any depth.
+    /// Number of visits to all nested nodes, at any depth.
     pub(crate) deep_visits: u64,
 }
 
 impl Branch {
-    /// Whether the program entered this node: neither the root nor the calibration.
+    /// Returns whether the node is a region that the program entered, and not the root or the
+    /// calibration node.
     pub(crate) fn is_region(&self) -> bool {
         self.node.parent.is_some() && self.node.region != Region::CALIBRATION
     }
@@ -97,9 +101,10 @@ impl ThreadReport<'_> {
         of_program.map(|branch| self.region(branch, &branches)).collect()
     }
 
-    /// Returns all nodes, in order of creation.
+    /// Returns all nodes of the log with their names and totals, in order of creation.
     ///
-    /// Totals propagate from the last node to the first: a parent is older than its children.
+    /// The totals of children are added to their parents from the last node to the first, since a
+    /// parent is older than its children.
     fn branches(&self) -> Vec<Branch> {
         let mut branches: Vec<Branch> = Vec::new();
         for node in self.log.nodes() {
@@ -152,7 +157,7 @@ impl ThreadReport<'_> {
         corrected(ticks, visits, branch.deep_visits, inside, pair)
     }
 
-    /// Returns the counts in a region, or the reason why there are none.
+    /// Returns the count of each requested event in a region, or the reason why the event has none.
     fn events(&self, branch: &Branch) -> Vec<RegionEvent> {
         let mut place = 0;
         let mut events = Vec::new();
@@ -194,7 +199,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the reason why registers do not show only the thread's own events in a region.
+    /// Returns the reason why counter registers do not show exactly the thread's own events in a
+    /// region; `None` if they do.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {
@@ -213,7 +219,8 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// Returns the count of the event at a position of the log, excluding measurement overhead.
+    /// Returns the count of an event in a region, excluding measurement overhead; `place` is the
+    /// index of the event in the log.
     pub(crate) fn corrected_count(&self, branch: &Branch, place: usize) -> Estimate {
         let (visits, deep) = (branch.totals.visits, branch.deep_visits);
         let (inside, pair) = (self.cost.inside.counts[place], self.cost.pair.counts[place]);
@@ -221,11 +228,12 @@ impl ThreadReport<'_> {
     }
 }
 
-/// Returns `shown` minus the cost of `visits` to the region and `deep` visits inside it (see
+/// Returns the measured total `shown` of a region minus the overhead of `visits` visits to it, at
+/// `inside` each, and of `deep` visits to regions nested in it, at `pair` each (see the module
 /// `cost`).
 ///
-/// The subtraction is only as accurate as real edges resemble calibrated ones: the interval ranges
-/// from [`TIMES_CALIBRATED`] times the cost to zero.
+/// Real overhead may differ from calibrated overhead: the lower end of the interval subtracts
+/// [`TIMES_CALIBRATED`] times the overhead, and the upper end subtracts nothing.
 fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimate) -> Estimate {
     let (shown, visits, deep) = (shown as f64, visits as f64, deep as f64);
     Estimate {
@@ -237,10 +245,12 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
     }
 }
 
-/// Like `corrected`, also excluding the ticks shown by directly nested regions.
+/// Returns the ticks of a region without those of directly nested regions, and without measurement
+/// overhead as in `corrected`.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
-    // Cost of a pair to the enclosing region, excluding the inner region's own reading.
+    // Overhead that a visit to an inner region adds to the enclosing region, without the part that
+    // the inner region itself shows.
     let around = Estimate {
         value: pair.value - inside.value,
         low: (pair.low - inside.high).max(0.0),
@@ -251,7 +261,8 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     corrected(shown, totals.visits, inner.visits, inside, around)
 }
 
-/// Builds a figure with the interval of the subtraction; exact if nothing was subtracted.
+/// Builds a figure from a corrected total, with its interval; the figure is exact if no overhead
+/// was subtracted.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
         return Figure::absent(unit, tier, METHOD, "entered but not yet left");

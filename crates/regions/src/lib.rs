@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters for regions of a program: code between two reads.
+//! Counts events in regions of a program: the code between two reads of the counters.
 //!
 //! ```
 //! use linerate_regions::{Options, Regions};
@@ -16,8 +16,9 @@
 //! assert_eq!((report.regions[0].visits, report.regions[0].units), (2, 8));
 //! ```
 //!
-//! Regions nest, and each thread has its own. If this machine has no counters, or none that may be
-//! read, only timestamp counter ticks are measured, and the report has the reason.
+//! Regions may be nested, and each thread has its own counts. If this machine has no counters, or
+//! if none may be read, only ticks of the timestamp counter are measured, and the report has the
+//! reason.
 //!
 //! | read method | cost of an edge (entering or leaving) |
 //! |---|---|
@@ -26,10 +27,11 @@
 //! | hardware events by registers that a module enabled | the same, and a system call |
 //! | otherwise: read(2) of the thread's group | a system call |
 //!
-//! For C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too
-//! hot for two reads per packet, [`Sampler`] reads every N packets and rotates event sets.
+//! For C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops in
+//! which two reads per packet would cost too much, [`Sampler`] reads every N packets and alternates
+//! between event sets.
 //!
-//! Out of scope: what a region means, printing (`linerate-report`), starting programs.
+//! This crate does not interpret regions, print reports (see `linerate-report`) or start programs.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -23,23 +23,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-/// Default events.
+/// Names of the events that are counted by default.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 
-/// Options.
+/// What to count in regions, and where to write the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Event names, as listed by `linerate stat --list`; at most [`EVENTS_MAX`](crate::EVENTS_MAX).
-    /// If empty, only ticks are measured, which is cheapest.
+    /// If empty, only ticks are measured, which has the least overhead.
     pub events: Vec<String>,
-    /// Whether to exclude work by the kernel for the thread.
+    /// Whether to exclude events that occur in the kernel on behalf of the thread.
     pub user_only: bool,
-    /// Output file for the record. [`Regions::finish`] writes it, and before that a background
-    /// thread does: see `updates`.
+    /// Output file for the record. [`Regions::finish`] writes it; a background thread updates it
+    /// before that, if `updates` is set.
     pub file: Option<PathBuf>,
-    /// Whether a thread writes `file` while the program runs, so that the file exists however the
-    /// program ends: first after 50 ms, eventually every second. The thread starts with the first
-    /// thread that counts, takes no signals, and runs only when nothing else needs its CPU.
+    /// Whether a background thread writes `file` while the program runs, so that the file exists
+    /// however the program ends. The first update is after 50 ms; intervals then grow to one
+    /// second. The background thread starts with the first thread that counts, handles no signals,
+    /// and runs only when nothing else needs its CPU.
     pub updates: bool,
 }
 
@@ -51,10 +52,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads the options from the environment: `LINERATE_REGIONS`, the file;
-    /// `LINERATE_REGIONS_EVENTS`, names separated by commas, or empty for ticks only;
-    /// `LINERATE_REGIONS_UPDATES`, 0 for none. In the file name, `%p` is replaced by the PID. Unset
-    /// variables have their defaults.
+    /// Reads the options from environment variables. `LINERATE_REGIONS` is the output file, in
+    /// whose name `%p` is replaced by the PID. `LINERATE_REGIONS_EVENTS` has the event names,
+    /// separated by commas; if it is empty, only ticks are measured. `LINERATE_REGIONS_UPDATES` set
+    /// to 0 disables background updates. Options whose variable is not set have their defaults.
     pub fn from_environment() -> Self {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
@@ -76,7 +77,8 @@ fn with_process_number(file: &Path) -> PathBuf {
         Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
         None => file.to_owned(),
     };
-    // The program may change its working directory before the record is written.
+    // The path is made absolute, since the program may change its working directory before the
+    // record is written.
     std::path::absolute(&file).unwrap_or(file)
 }
 
@@ -89,34 +91,34 @@ pub struct Regions {
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    /// Resolved when the first thread needs them.
+    /// The machine's events, loaded when they are first needed.
     catalog: OnceLock<Catalog>,
-    /// The events requested in the options.
+    /// The events requested in the options, or the reasons why their names are invalid.
     events: OnceLock<Vec<Result<Event, String>>>,
     host_facts: HostFacts,
     names: Mutex<Vec<String>>,
-    /// Number of names.
+    /// Number of regions created so far: the length of `names`.
     made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
     /// CPUs to which threads were individually pinned when they began to count.
     pinned: Mutex<Vec<u32>>,
-    /// Set once the record is complete; locked while its file is written.
+    /// Whether the record is complete. The lock is held while the record's file is written.
     is_finished: Mutex<bool>,
     writer: Once,
 }
 
-/// Reasons why the record could not be written.
+/// Reason why the record could not be written.
 #[derive(Debug)]
 pub enum WriteError {
     /// The file cannot be written.
     File {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// The operating system's error.
         error: io::Error,
     },
-    /// An invalid number.
+    /// The record contains an invalid number.
     Record(linerate_record::WriteError),
 }
 
@@ -134,7 +136,8 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {}
 
 impl Regions {
-    /// Creates regions that count as `options` specify. Nothing is opened before the first thread.
+    /// Creates a set of regions that counts as `options` specify. No counter is opened before the
+    /// first thread counts.
     pub fn new(options: &Options) -> Self {
         let shared = Shared {
             options: options.clone(),
@@ -152,8 +155,8 @@ impl Regions {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the region with that name, creating it if necessary. Takes a lock: call it once per
-    /// region, not per visit.
+    /// Returns the region with that name, creating it if necessary. This takes a lock, so call it
+    /// once per region, not per visit.
     pub fn region(&self, name: &str) -> Region {
         let mut names = lock(&self.shared.names);
         let known = names.iter().position(|known| known == name);
@@ -166,15 +169,16 @@ impl Regions {
     }
 
     /// Starts counting for the calling thread. Opens its counters and calibrates the overhead,
-    /// which takes 0.05 to 2 ms; the returned value stays in the thread. One per thread is enough:
-    /// a second one counts with separate counters.
+    /// which takes 0.05 to 2 ms; the returned value stays in the thread. One such value per thread
+    /// is enough: a second one counts with separate counters.
     pub fn thread(&self) -> Thread {
         let thread = self.uncalibrated_thread();
         thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));
         thread
     }
 
-    /// Same as [`Regions::thread`], without calibration.
+    /// Starts counting for the calling thread as [`Regions::thread`] does, but without calibrating
+    /// the measurement overhead.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
         let counters = self.counters(&known);
@@ -188,11 +192,12 @@ impl Regions {
         thread
     }
 
-    /// Has the record's file written from now on, if requested and possible.
+    /// Starts the background thread that keeps the record's file up to date, if the options request
+    /// it and the file can be replaced.
     fn keep_file(&self) {
         let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
         if writer::is_replaceable(file) {
-            // Without the thread, the record is still written at the end.
+            // If the thread cannot start, the record is still written at the end.
             let shared = Arc::downgrade(&self.shared);
             let _ = writer::start(move || {
                 shared.upgrade().is_some_and(|shared| Self { shared }.update_in_background())
@@ -200,7 +205,8 @@ impl Regions {
         }
     }
 
-    /// Writes the results so far, on CPUs without pinned threads; returns whether to continue.
+    /// Writes the results so far from the background thread, on CPUs to which no measured thread is
+    /// pinned; returns whether to continue.
     fn update_in_background(&self) -> bool {
         writer::leave_cpus(&lock(&self.shared.pinned).clone());
         self.update().unwrap_or_else(|error| {
@@ -212,7 +218,8 @@ impl Regions {
     /// Writes the results so far; returns false if the record is already complete.
     fn update(&self) -> Result<bool, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
-        // Built before the lock is taken, so that a finishing thread waits only for the file.
+        // The JSON text is built before the lock is taken, so that a thread that calls `finish`
+        // waits only for the file.
         let json = self.json()?;
         let is_finished = lock(&self.shared.is_finished);
         if *is_finished {
@@ -221,7 +228,7 @@ impl Regions {
         store(file, &json).map(|()| true)
     }
 
-    /// Opens counters for the calling thread.
+    /// Opens counters for `events` in the calling thread.
     pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
         let pmu_user = self.shared.host_facts.pmu_user();
         let machine =
@@ -243,7 +250,7 @@ impl Regions {
         explained.collect()
     }
 
-    /// Looks up the events with these names on this machine, or the reasons why the names are
+    /// Returns the events with these names on this machine, or the reasons why the names are
     /// invalid.
     pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
         let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
@@ -258,13 +265,13 @@ impl Regions {
         self.shared.events.get_or_init(|| self.look_up(&self.shared.options.events))
     }
 
-    /// Adds the results of a sampler.
+    /// Adds the results of a sampler to the report.
     pub(crate) fn add(&self, report: RegionReport) {
         lock(&self.shared.sampled).push(report);
     }
 
-    /// Reports the counts so far. Threads may still be running, so each count may lag by one visit.
-    /// The first call takes 20 ms to calibrate the tick rate.
+    /// Returns a report of the counts so far. Threads may still be running, in which case each
+    /// count may lag by one visit. The first call takes 20 ms to calibrate the tick rate.
     pub fn report(&self) -> RegionsReport {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
@@ -294,10 +301,11 @@ impl Regions {
         }
     }
 
-    /// Writes the record.
+    /// Writes the record to `file`.
     ///
     /// # Errors
-    /// [`WriteError`].
+    /// Returns a [`WriteError`] if the record contains an invalid number or the file cannot be
+    /// written.
     pub fn write(&self, file: &Path) -> Result<(), WriteError> {
         store(file, &self.json()?)
     }
@@ -306,11 +314,12 @@ impl Regions {
         self.record().to_json_pretty().map_err(WriteError::Record)
     }
 
-    /// Writes the record to the file given in the options, if any; returns its name. Stops the
-    /// background updates.
+    /// Writes the record to the file given in the options, if there is one, and returns the file's
+    /// name. Stops the background updates.
     ///
     /// # Errors
-    /// [`WriteError`].
+    /// Returns a [`WriteError`] if the record contains an invalid number or the file cannot be
+    /// written.
     pub fn finish(&self) -> Result<Option<&Path>, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(None) };
         let mut is_finished = lock(&self.shared.is_finished);

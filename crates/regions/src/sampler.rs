@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting in a packet loop without a read per packet: the counters are read every N packets, and
-//! event sets rotate.
+//! Counts events in a packet loop without reading the counters for each packet: they are read every
+//! N packets, and event sets alternate.
 //!
 //! Modelled on the profiling interface of Netra DPS: a worker reports its packet count from time to
 //! time; after N more packets, the counters are read and the next pair of events is started; once
 //! every pair has been counted often enough, the worker is asked to dump. There are two
 //! differences. In Netra DPS a slice began when the packet count was a multiple of N, which bursts
-//! skip over; here it begins after at least N packets, whatever the burst size. There, the pairs
-//! were in a fixed order, which may alias with the load; here the order in each round is random.
+//! skip over; here it begins after at least N packets, whatever the burst size. In Netra DPS the
+//! pairs were in a fixed order, which may alias with the load; here the order in each round is
+//! random.
 //!
 //! ```text
 //! update(packets):
 //!     if packets < next: return
-//!     note ticks, counts of this turn's set, and packets since the turn began
-//!     the next set: in this round's order, or in a fresh random order
+//!     note ticks, counts of this slice's set, and packets since the slice began
+//!     select the next set at random from those that had no slice in this round
 //!     next = packets + N
 //! ```
 //!
-//! Left out: an interval for an event's total if fewer than two slices counted it; it does not
-//! exist.
+//! The total of an event has no interval if fewer than two slices counted the event.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -36,44 +36,44 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Schedule for a [`Sampler`]: when to read, and which event sets.
+/// Schedule for a [`Sampler`]: when it reads the counters, and which event sets it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The events in each set; the events of a set are counted at the same time.
     pub sets: Vec<Vec<String>>,
-    /// Minimum number of packets per slice.
+    /// Minimum number of packets per slice (the time between two reads of the counters).
     pub every: NonZeroU64,
     /// Number of slices for each set before the sampler is full.
     pub rounds: NonZeroU32,
-    /// Seed for the order of the sets.
+    /// Seed for the random order of the sets.
     pub seed: u64,
 }
 
-/// One slice of one set.
+/// Result of one slice: what one event set counted between two reads of the counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the set in the schedule.
     pub set: usize,
-    /// Packets processed in this slice.
+    /// Number of packets processed in the slice.
     pub packets: u64,
-    /// Duration.
+    /// Duration of the slice in ticks.
     pub ticks: u64,
     /// Count of each event in the set; `None` for events that are not counted.
     pub counts: Vec<Option<u64>>,
 }
 
-/// Reads counters every N packets, in the thread that created it.
+/// Reads counters every N packets, in the thread that created the sampler.
 #[derive(Debug)]
 pub struct Sampler {
     regions: Regions,
     name: String,
     schedule: Schedule,
     sets: Vec<Set>,
-    /// Sets not yet counted in this round.
+    /// Indices of the sets that have not had a slice in this round.
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// Packet count from which the slice may end.
+    /// Packet count from which the current slice may end.
     next: u64,
     samples: Vec<Sample>,
     /// Whether another thread requested a dump.
@@ -85,15 +85,15 @@ pub struct Sampler {
 pub struct DumpRequest(Arc<AtomicBool>);
 
 impl DumpRequest {
-    /// Makes the sampler dump at the end of its slice, in its own thread. A sampler that is no
-    /// longer updated will not dump.
+    /// Makes the sampler dump its results at the end of its current slice, in its own thread. A
+    /// sampler that is no longer updated will not dump.
     pub fn dump(&self) {
-        // Relaxed: only the request itself is handed over.
+        // Relaxed is enough: no other data is handed over with the request.
         self.0.store(true, Relaxed);
     }
 }
 
-/// The events of a set, with their counters.
+/// An event set with its counters.
 #[derive(Debug)]
 struct Set {
     events: Vec<Result<Event, String>>,
@@ -102,14 +102,14 @@ struct Set {
     outcomes: Vec<Outcome>,
 }
 
-/// Readings at the start of a slice.
+/// The current slice: its set, and the readings at its start.
 #[derive(Debug)]
 struct Turn {
     set: usize,
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// `None` if the counters could not be read.
+    /// State of the counters when they were read; `None` if they could not be read.
     mark: Option<Mark>,
 }
 
@@ -120,7 +120,8 @@ const ONE_SLICE_METHOD: &str = "counters read every N packets; counted in only o
                                 interval";
 const TICKS_METHOD: &str = "time between counter reads; sum over all slices, no interval";
 impl Sampler {
-    /// Opens the sets on the calling thread; `name` is the name of the region in the report.
+    /// Creates a sampler that counts the calling thread, and opens the counters of all its sets.
+    /// `name` is the name of its region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
         let sets: Vec<Set> = schedule.sets.iter().map(|names| Set::open(regions, names)).collect();
         let room = sets.len() * schedule.rounds.get() as usize;
@@ -138,15 +139,15 @@ impl Sampler {
         }
     }
 
-    /// Starts the first slice now, with `packets` processed before it; without this call, the first
-    /// update starts it. Has no effect during a slice.
+    /// Starts the first slice now; `packets` packets were processed before it. Without this call,
+    /// the first update starts the slice. Has no effect during a slice.
     pub fn start(&mut self, packets: u64) {
         if self.turn.is_none() && !self.is_full() {
             self.begin_turn(packets);
         }
     }
 
-    /// Requests a dump from this sampler, from another thread.
+    /// Returns a handle with which any thread can request a dump from this sampler.
     pub fn dump_request(&self) -> DumpRequest {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
@@ -163,7 +164,8 @@ impl Sampler {
         }
     }
 
-    /// Dumps if another thread requested it, which resets the sampler.
+    /// Handles an update of a full sampler: dumps if another thread requested it, which restarts
+    /// sampling. Returns whether the sampler is still full.
     #[cold]
     fn is_full_still(&mut self, packets: u64) -> bool {
         // Relaxed: as in `DumpRequest::dump`.
@@ -217,8 +219,8 @@ impl Sampler {
         self.turn = Some(Turn { set, packets, ticks: ticks(), counts, mark });
     }
 
-    /// Returns the next set of this round, drawn from those that have not had a slice in it yet;
-    /// `None` if there are no sets.
+    /// Returns the index of the next set, drawn at random from those that have not had a slice in
+    /// this round; `None` if there are no sets.
     fn next_set(&mut self) -> Option<usize> {
         if self.round.is_empty() {
             self.round.extend(0..self.sets.len());
@@ -230,7 +232,7 @@ impl Sampler {
         Some(self.round.swap_remove(drawn))
     }
 
-    /// Whether every set has had all its slices.
+    /// Returns whether every set has had all its slices.
     pub fn is_full(&self) -> bool {
         !self.samples.is_empty() && self.samples.len() == self.room()
     }
@@ -239,12 +241,13 @@ impl Sampler {
         self.sets.len() * self.schedule.rounds.get() as usize
     }
 
-    /// The slices since the last dump.
+    /// Returns the slices since the last dump.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// Adds the results to the report of the regions; sampling restarts with the next update.
+    /// Adds the results of all slices to the report of the regions, and clears them. Sampling
+    /// restarts with the next update.
     pub fn dump(&mut self) {
         if !self.samples.is_empty() {
             self.regions.add(self.report());
@@ -344,13 +347,14 @@ impl Set {
         }
     }
 
-    /// Returns the index of the event among those available.
+    /// Returns the index of the event among those that this machine knows, given its index in the
+    /// set.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }
 
-    /// Returns the count of each event, if it was read at both ends of a slice and the register
-    /// counted only this thread.
+    /// Returns the count of each event of the set. An event has a count if it was read at both ends
+    /// of the slice and, when read from a register, the register counted only this thread.
     fn by_name(
         &self,
         counts: impl Iterator<Item = u64>,

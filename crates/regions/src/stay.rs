@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a thread was on a CPU while its regions ran: ticks are wall time and do not show it.
+//! Determines whether a thread was on a CPU while its regions ran. Ticks do not show this, since
+//! they are wall time.
 //!
-//! The kernel's accounting of the thread is read when its regions begin, and when it ends or on
-//! request: edges do not pay for it. Not determined: in which region the thread was off its CPU;
-//! count `task_clock_ns` for that.
+//! The kernel's accounting of the thread is read when its regions begin, and when the thread ends
+//! or a report is requested, so it adds no cost to entering and leaving regions. It does not show
+//! in which region the thread was off its CPU; for that, count `task_clock_ns`.
 
 use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;
@@ -12,19 +13,19 @@ use std::fs::read_to_string;
 /// CPU time of a thread between two readings of the kernel's accounting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
-    /// Ticks elapsed.
+    /// Elapsed time in ticks.
     pub(crate) wall: f64,
-    /// Ticks on a CPU.
+    /// Time on a CPU, in ticks.
     pub(crate) on_processor: f64,
     /// Ticks during which the thread was ready but waiting for a CPU, if the kernel accounts for
     /// that.
     pub(crate) waited: Option<f64>,
-    /// Number of involuntary context switches.
+    /// Number of involuntary context switches; `None` if unknown.
     pub(crate) switches: Option<u64>,
 }
 
 /// Reads the kernel's accounting of a thread of this process; `None` if the thread has ended, or
-/// the kernel refuses. Opens two files in /proc: some tens of microseconds.
+/// the kernel refuses. Opens two files in /proc, which takes some tens of microseconds.
 pub(crate) fn account(tid: u32) -> Option<Account> {
     let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
     Some(Account {
@@ -36,7 +37,8 @@ pub(crate) fn account(tid: u32) -> Option<Account> {
 }
 
 impl Stay {
-    /// Returns the CPU time of the log's thread, until its end or now.
+    /// Returns the CPU time of the log's thread since its regions began, until its end or now;
+    /// `None` if unknown.
     pub(crate) fn from_log(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
         let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
@@ -51,10 +53,12 @@ impl Stay {
     }
 }
 
-/// Returns the nanoseconds a thread of this process was on a CPU, current even while it runs.
+/// Returns the time in ns that a thread of this process has spent on a CPU. The value is current
+/// even while the thread runs.
 fn on_processor_ns(tid: u32) -> Option<u64> {
-    // linux/posix-timers_types.h: the thread ID inverted, shifted left by three bits; 4: a thread's
-    // clock, not a process's; 2: as accounted by the scheduler.
+    // Clock ID as defined in linux/posix-timers_types.h: the inverted thread ID, shifted left by
+    // three bits; 4 selects the clock of a thread rather than a process; 2 selects the time
+    // accounted by the scheduler.
     let clock = ((!(tid as libc::clockid_t)) << 3) | 4 | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is ours and writable during the call.
@@ -62,8 +66,9 @@ fn on_processor_ns(tid: u32) -> Option<u64> {
     (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Parses `schedstat`: time on a CPU, time runnable but waiting, number of times scheduled. All
-/// zero if the kernel does no accounting.
+/// Returns the time in ns that a thread waited for a CPU, from the text of `schedstat`: time on a
+/// CPU, time runnable but waiting, number of times scheduled. `None` if the kernel does no
+/// accounting, in which case all three are 0.
 fn waited_ns(text: &str) -> Option<u64> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
@@ -72,7 +77,7 @@ fn waited_ns(text: &str) -> Option<u64> {
     }
 }
 
-/// Parses the involuntary context switches from `status`.
+/// Returns the number of involuntary context switches from the text of `status`.
 fn switches(text: &str) -> Option<u64> {
     let count = text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
     count.trim().parse().ok()
@@ -93,7 +98,7 @@ mod tests {
         });
         let seen = seen.expect("the thread is alive");
         assert!((before..=thread_cpu_time_ns()).contains(&seen), "{before} {seen}");
-        // Larger than the kernel's maximum, 2^22.
+        // This thread ID is larger than the kernel's maximum, 2^22, so no such thread exists.
         assert_eq!(on_processor_ns(u32::MAX >> 4), None);
     }
 

@@ -12,10 +12,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Maximum number of open regions per thread; deeper regions are dropped, and the report says so.
+/// Maximum number of open regions per thread. Regions nested more deeply are not recorded, and the
+/// report says so.
 const DEPTH_MAX: usize = 64;
 
-/// The regions of the thread that created this value with
+/// The regions and counters of one thread, created in that thread with
 /// [`Regions::thread`](crate::Regions::thread).
 #[derive(Debug)]
 pub struct Thread {
@@ -24,16 +25,16 @@ pub struct Thread {
     open: RefCell<Open>,
 }
 
-/// Stack of open regions, each with its node.
+/// The stack of a thread's open regions, and all places that the thread has entered so far.
 #[derive(Debug)]
 struct Open {
     places: Vec<Place>,
     frames: Vec<Frame>,
-    /// Number of entries so far; identifies frames.
+    /// Number of visits begun so far: the serial number of the most recent frame.
     serial: u64,
 }
 
-/// A node of the log, with its siblings and children.
+/// A node of the thread's log, with its children: each nested region and the index of its place.
 #[derive(Debug)]
 struct Place {
     node: Arc<Node>,
@@ -50,13 +51,14 @@ struct Frame {
     mark: Mark,
 }
 
-/// Serial number that no frame has.
+/// Serial number that no frame has; it stands for a visit that is not recorded.
 const NOT_KEPT: u64 = 0;
 
-/// The outermost place, outside all regions.
+/// Index of the root place, which is outside all regions.
 const OUTSIDE: usize = 0;
 
-/// Guard for a region; leaves it on drop. Regions entered later and still open are left with it.
+/// Guard for a visit to a region. Dropping it leaves the region, together with all regions that
+/// were entered later and are still open.
 #[derive(Debug)]
 #[must_use = "the region ends immediately unless this guard is kept"]
 pub struct Inside<'a> {
@@ -65,7 +67,7 @@ pub struct Inside<'a> {
 }
 
 impl Inside<'_> {
-    /// Reports work done in the innermost open region, e.g. packets.
+    /// Adds units of work, such as packets, to the innermost open region of the thread.
     #[inline]
     pub fn add_units(&self, units: u64) {
         self.thread.add_units(units);
@@ -80,8 +82,9 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// `counters` was opened by the calling thread, with these outcomes; `made`: number of regions
-    /// the program has created. The caller calibrates the measurement overhead.
+    /// Creates the regions of the calling thread, which has opened `counters`. `outcomes` has the
+    /// tier of each event, or the reason why it is not counted; `made` is the number of regions
+    /// that the program has created. The caller must then calibrate the measurement overhead.
     pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
         let log = Arc::new(Log::for_thread(thread_id(), &counters, outcomes, made));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
@@ -90,8 +93,8 @@ impl Thread {
         Self { counters, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
     }
 
-    /// Calibrates the overhead; `pair` enters and leaves [`Region::CALIBRATION`] in the way the
-    /// program enters and leaves its own regions.
+    /// Calibrates the measurement overhead. `pair` enters and leaves [`Region::CALIBRATION`] in the
+    /// way in which the program enters and leaves its own regions.
     pub(crate) fn calibrate(&self, pair: impl FnMut()) {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
@@ -111,18 +114,19 @@ impl Thread {
         &self.log
     }
 
-    /// Enters a region until the returned guard is dropped. A region that is already open is shown
-    /// nested in itself.
+    /// Enters a region; dropping the returned guard leaves it. If the region is already open, the
+    /// new visit is reported as nested in the open one.
     #[inline]
     pub fn enter(&self, region: Region) -> Inside<'_> {
         Inside { thread: self, serial: self.begin(region) }
     }
 
-    /// Reports work done in the innermost open region; ignored outside all regions.
+    /// Adds units of work, such as packets, to the innermost open region; has no effect outside all
+    /// regions.
     #[inline]
     pub fn add_units(&self, units: u64) {
-        // Already borrowed if this is a signal handler that interrupted an edge; then nothing is
-        // recorded.
+        // The borrow fails in a signal handler that interrupted the entry or exit of a region;
+        // nothing is recorded then.
         let Ok(open) = self.open.try_borrow() else { return };
         if let Some(frame) = open.frames.last() {
             open.places[frame.place].node.add_units(units);
@@ -148,8 +152,8 @@ impl Thread {
         serial
     }
 
-    /// Leaves the visit with that serial number and all visits entered in it; no effect if already
-    /// left.
+    /// Ends the visit with this serial number and all visits nested in it; has no effect if the
+    /// visit has already ended.
     #[inline]
     pub(crate) fn end(&self, serial: u64) {
         let now = ticks();
@@ -175,7 +179,8 @@ impl Thread {
                 Some(mark) if mark.gaps != frame.mark.gaps => node.add_long(),
                 _ => {}
             }
-            // Unserialised reads on two CPUs may differ by some ticks.
+            // The difference saturates at 0, since unserialised reads of the clock on two CPUs may
+            // differ by some ticks.
             node.add_visit(
                 now.saturating_sub(frame.ticks),
                 differences.map(|(now, then)| now.wrapping_sub(*then)),
@@ -183,7 +188,8 @@ impl Thread {
         }
     }
 
-    /// Leaves the innermost visit of `region`; returns whether there was one.
+    /// Ends the innermost open visit of `region`, and all visits nested in it; returns whether
+    /// there was such a visit.
     #[inline]
     pub(crate) fn leave(&self, region: Region) -> bool {
         let serial = {
@@ -205,7 +211,8 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// Returns the place of `region` within the open regions; `None` if there is no room for it.
+    /// Returns the index of the place of `region`, nested in the innermost open region; `None` if
+    /// there is no room for another region.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thread's data on its regions: written by that thread, readable by any thread at any time.
+//! The data that a thread records about its regions: written by that thread, readable by any thread
+//! at any time.
 //!
-//! Every number has one writer, so that adding to it is a load and a store. A reader may find a
-//! visit counted whose ticks are still missing, or the reverse: for a running thread, numbers are
-//! off by at most one visit.
+//! Every number has one writer, so that adding to it is a load and a store. A reader may see a
+//! visit counted while its ticks are still missing, or the reverse: while the thread runs, numbers
+//! are off by at most one visit.
 
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
@@ -13,15 +14,15 @@ use linerate_record::stats::Estimate;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A region of a program, created by [`Regions::region`](crate::Regions::region); meaningless to
-/// other [`Regions`](crate::Regions).
+/// A region of a program, created by [`Regions::region`](crate::Regions::region); it is valid only
+/// for the [`Regions`](crate::Regions) that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region(pub(crate) u32);
 
 impl Region {
-    /// The root around all regions.
+    /// Stands for the code outside all regions: the root node.
     pub(crate) const OUTSIDE: Self = Self(u32::MAX);
-    /// The node for calibrating the overhead.
+    /// Stands for the empty region with which the measurement overhead is calibrated.
     pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
@@ -34,12 +35,12 @@ pub(crate) struct Account {
     pub(crate) switches: Option<u64>,
 }
 
-/// Reading of an empty region, and its total cost.
+/// Calibrated measurement overhead of a visit to a region.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cost {
-    /// Reading of an empty region.
+    /// Ticks and counts that an empty region shows, between its two reads.
     pub(crate) inside: Amount,
-    /// Total cost of entry and exit to the enclosing region.
+    /// Ticks and counts that entry and exit together add to the enclosing region.
     pub(crate) pair: Amount,
 }
 
@@ -53,12 +54,12 @@ pub(crate) struct Amount {
 /// Evidence tier of an event, or the reason why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
-/// A region in the context of the regions that were open when it was entered.
+/// Data on a region in one context, that is, nested in the same open regions.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Region of this node.
     pub(crate) region: Region,
-    /// Parent node; `None` at the root.
+    /// Index of the parent node; `None` for the root.
     pub(crate) parent: Option<usize>,
     visits: AtomicU64,
     units: AtomicU64,
@@ -78,14 +79,16 @@ pub(crate) struct Totals {
     pub(crate) units: u64,
     /// Ticks between entry and exit, summed over all visits.
     pub(crate) ticks: u64,
-    /// Event counts between entry and exit, summed over all visits.
+    /// Count of each event between entry and exit, summed over all visits.
     pub(crate) counts: Counts,
-    /// Visits in which the thread left its CPU, so that registers also counted other threads. Like
-    /// the next field, only recorded if events are read from registers.
+    /// Number of visits in which the thread left its CPU, so that counter registers also counted
+    /// other threads. Only recorded if events are read from registers.
     pub(crate) left: u64,
-    /// Visits in which registers went unread for too long.
+    /// Number of visits in which counter registers went unread for so long that their 32-bit counts
+    /// may have wrapped. Only recorded if events are read from registers.
     pub(crate) long: u64,
-    /// Visits to nested regions that were dropped because of the limits of [`Log`].
+    /// Number of visits to nested regions that were not recorded because of the limits on depth and
+    /// on the number of nodes.
     pub(crate) lost: u64,
 }
 
@@ -109,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Adds a visit when the thread leaves the region. `events`: number of counts.
+    /// Adds a visit when the thread leaves the region: its ticks, and the count of each event.
     #[inline]
     pub(crate) fn add_visit(&self, ticks: u64, counts: impl Iterator<Item = u64>) {
         add(&self.visits, 1);
@@ -125,13 +128,14 @@ impl Node {
         add(&self.units, units);
     }
 
-    /// Notes that registers also counted other threads in the visit being added.
+    /// Notes that counter registers also counted other threads in the visit being added.
     #[cold]
     pub(crate) fn add_left(&self) {
         add(&self.left, 1);
     }
 
-    /// Notes that registers went unread for too long in the visit being added.
+    /// Notes that counter registers went unread for too long in the visit being added, so that
+    /// their counts may have wrapped.
     #[cold]
     pub(crate) fn add_long(&self) {
         add(&self.long, 1);
@@ -142,7 +146,8 @@ impl Node {
         add(&self.lost, 1);
     }
 
-    /// Returns the current totals. A reader that was preempted between two reads starts over.
+    /// Returns the current totals. If the thread completed a visit meanwhile, they are read again,
+    /// up to 16 times in all.
     pub(crate) fn totals(&self) -> Totals {
         const TIMES: usize = 16;
         let mut totals = self.read();
@@ -168,24 +173,25 @@ impl Node {
     }
 }
 
-/// All data on one thread.
+/// All data that one thread records about its regions.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Number of the thread.
+    /// Thread ID.
     pub(crate) tid: u32,
-    /// By event: its evidence tier, or the reason why it is not counted.
+    /// Evidence tier of each event, or the reason why the event is not counted.
     pub(crate) outcomes: Vec<Outcome>,
-    /// By event: whether it is read from registers.
+    /// Whether each event is read from counter registers.
     pub(crate) registers: Vec<bool>,
-    /// Maximum time between register reads, in ms.
+    /// Maximum time in ms between two reads of the counter registers; beyond it, counts may wrap.
     pub(crate) apart_ms: u64,
-    /// Read method.
+    /// How the counters are read, in words.
     pub(crate) reading: &'static str,
     /// Measurement overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
-    /// Accounting at the time from which the first region could begin.
+    /// The kernel's accounting of the thread just before its first region could begin.
     pub(crate) began: OnceLock<Account>,
-    /// Accounting at the time the last region ended; `None` while the thread counts.
+    /// The kernel's accounting of the thread when it stopped counting; not set while the thread
+    /// counts.
     pub(crate) ended: OnceLock<Account>,
     /// Number of regions created by the program.
     made: Arc<AtomicU32>,
@@ -193,13 +199,13 @@ pub(crate) struct Log {
     has_lost_counters: AtomicBool,
 }
 
-/// Maximum number of nodes per thread. A program that enters regions recursively has one node per
-/// depth and path.
+/// Maximum number of nodes per thread. A program that enters regions recursively has one node for
+/// each sequence of nested regions.
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// Creates a log for the thread with this ID, which counts with `counters`; `made`: number of
-    /// regions created by the program.
+    /// Creates a log for the thread with this ID, which counts with `counters`; `made` is the
+    /// number of regions that the program has created.
     pub(crate) fn for_thread(
         tid: u32,
         counters: &ThreadGroup,
@@ -212,8 +218,8 @@ impl Log {
         Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// Creates a log for a thread that reads no registers, in a program with the maximum number of
-    /// regions.
+    /// Creates a log for a thread that reads no counter registers, in which every region counts as
+    /// created by the program.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,
@@ -230,7 +236,8 @@ impl Log {
         }
     }
 
-    /// Adds a node; `None` if there are too many. Called only by the log's own thread.
+    /// Adds a node and returns it with its index; `None` if there are too many nodes. Must be
+    /// called only by the log's own thread.
     pub(crate) fn add(&self, region: Region, parent: Option<usize>) -> Option<(usize, Arc<Node>)> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if nodes.len() >= NODES_MAX {
@@ -241,22 +248,22 @@ impl Log {
         Some((nodes.len() - 1, node))
     }
 
-    /// Whether the program has created this region.
+    /// Returns whether the program has created this region.
     pub(crate) fn is_made(&self, region: Region) -> bool {
         region == Region::CALIBRATION || region.0 < self.made.load(Relaxed)
     }
 
-    /// Returns the nodes so far, parents before children.
+    /// Returns the nodes added so far, parents before children.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that the counters could not be read at an edge.
+    /// Records that the counters could not be read when a region was entered or left.
     pub(crate) fn lose_counters(&self) {
         self.has_lost_counters.store(true, Relaxed);
     }
 
-    /// Whether the counters could not be read at some edge.
+    /// Returns whether the counters could not be read when some region was entered or left.
     pub(crate) fn has_lost_counters(&self) -> bool {
         self.has_lost_counters.load(Relaxed)
     }

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict on a region, or the reason why there is none.
+//! Derives the verdict on a region, or the reason why none is possible.
 //!
 //! ```text
 //! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
-//! cost = (visits of it + visits of regions inside it) * what a pair of edges costs
-//! busy < 10 * cost:                                nothing can be said
-//! task_clock_ns counted, busy < 95 % of the ticks: it is said, and processor time is used
-//! not counted, the thread was away for longer than 5 % of the ticks: nothing can be said
+//! cost = (visits to the region + visits to regions inside it) * overhead of entry and exit
+//! busy < 10 * cost:                                no verdict
+//! task_clock_ns counted, busy < 95 % of the ticks: verdict with processor time, and a note
+//! not counted, the thread was off-CPU for longer than 5 % of the ticks: no verdict
 //! ```
 //!
-//! Pure computation: reads neither the clock nor counters.
+//! This module only computes; it reads neither the clock nor counters.
 
 use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
 use linerate_record::units::three_digits;
 
-/// Minimum ratio of a region's time to its overhead for a verdict.
+/// Minimum ratio of a region's time to its measurement overhead for a verdict.
 const TIMES_THE_COST: f64 = 10.0;
 
-/// Maximum share of a region's ticks spent off-CPU that goes unmentioned.
+/// Share of a region's ticks that the thread may spend off-CPU without affecting the verdict.
 const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
 
-/// Time in a region, by both clocks.
+/// Time in a region, as wall time and as CPU time.
 struct Judged {
     ticks: f64,
     /// CPU time in ticks, if counted.
@@ -31,7 +31,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// Returns the share of the ticks during which the thread was off its CPU, if significant.
+    /// Returns the share of the ticks during which the thread was off its CPU; `None` if that is
+    /// not significant or unknown.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
         (self.ticks > 0.0 && away > AWAY).then_some(away)
@@ -70,7 +71,7 @@ impl ThreadReport<'_> {
         parts.join("; ")
     }
 
-    /// Returns the time in a region, or the reason why it is unknown.
+    /// Returns the time in a region, or the reason why no verdict on the region is possible.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
             return Err("entered but not yet left".to_owned());
@@ -92,7 +93,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the CPU time in a region in ticks, if counted.
+    /// Returns the CPU time in a region, in ticks, if `task_clock_ns` was counted.
     fn busy(&self, branch: &Branch) -> Option<f64> {
         let place = self.resolved.iter().flatten().position(|event| event.name == TASK_CLOCK)?;
         let is_counted = self.log.outcomes[place].is_ok() && !self.log.has_lost_counters();
@@ -119,8 +120,9 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Returns the reason why `ticks` in a region may not be the thread's own, according to the
-    /// kernel's accounting of the whole thread, which does not distinguish regions.
+    /// Returns the reason why the thread may have been off its CPU for part of the `ticks` in a
+    /// region, according to the kernel's accounting of the whole thread, which does not distinguish
+    /// regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
         let advice = "count task_clock_ns as well, or give the thread a dedicated CPU";
@@ -151,8 +153,8 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// Describes the share of the enclosing region or, for the outermost region or if undetermined,
-    /// the time per visit.
+    /// Describes the region's share of the enclosing region. For an outermost region, or if the
+    /// share is unknown, describes the time per visit instead.
     fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
         let visit = || {
             format!("{} ticks a visit", three_digits(judged.work() / branch.totals.visits as f64))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of the record, kept up to date while the program runs: data planes are terminated by
-//! signals.
+//! Keeps the file of the record up to date while the program runs, since data planes are terminated
+//! by signals.
 //!
 //! A background thread writes the record and replaces the file by rename, so that the file is
-//! complete at all times, however the process ends. The thread adds no cost to region edges: it
-//! reads data that the edges store anyway. It handles none of the program's signals, avoids CPUs
-//! with pinned measured threads, and runs at idle priority (SCHED_IDLE).
+//! complete at all times, however the process ends. The thread adds no cost to entering and leaving
+//! regions: it reads data that they store anyway. It handles none of the program's signals, avoids
+//! CPUs with pinned measured threads, and runs at idle priority (SCHED_IDLE).
 
 use linerate_linux::{allow_current_thread, run_only_when_idle};
 use linerate_machine::parse_cpu_list;
@@ -19,15 +19,15 @@ use std::{fs, ptr, thread};
 /// Thread name as shown by ps(1) and gdb(1): at most 15 characters.
 const NAME: &str = "linerate-record";
 
-/// First pause. Each pause is twice the previous one, so that a program that ends early loses at
-/// most half of its data.
+/// First pause between two updates of the file. Each pause is twice the previous one, so that a
+/// program that ends early loses at most half of its data.
 const FIRST: Duration = Duration::from_millis(50);
 
-/// Longest pause: the most data that a longer run can lose.
+/// Longest pause between two updates, which limits how much data a long run can lose.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Starts the thread, which calls `write` after each pause until it returns false. If the thread
-/// cannot start, the record is written only at the end.
+/// Starts the background thread, which calls `write` after each pause until `write` returns false.
+/// If the thread cannot start, the record is written only at the end.
 pub(crate) fn start(write: impl FnMut() -> bool + Send + 'static) -> io::Result<()> {
     let signals = block_signals();
     let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(write));
@@ -48,8 +48,8 @@ fn keep(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// Moves the calling thread to CPUs without pinned measured threads and outside `isolcpus`, if
-/// there are any and the system allows it.
+/// Moves the calling thread to CPUs to which no measured thread is pinned and which are not
+/// isolated (`isolcpus`), if there are such CPUs and the system allows it.
 pub(crate) fn leave_cpus(pinned: &[u32]) {
     let cpus = |list: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();
@@ -59,18 +59,20 @@ pub(crate) fn leave_cpus(pinned: &[u32]) {
     let mut free = cpus("online");
     free.retain(|cpu| !pinned.contains(cpu) && !isolated.contains(cpu));
     if !free.is_empty() {
-        // If this fails, the thread stays where it is allowed already.
+        // If this fails, the thread may still run on all CPUs allowed before.
         let _ = allow_current_thread(&free);
     }
 }
 
-/// Whether a file can be replaced while the program runs: not if it is a pipe or a device.
+/// Returns whether a file can be replaced by rename while the program runs: not if it is a pipe or
+/// a device.
 pub(crate) fn is_replaceable(file: &Path) -> bool {
     fs::metadata(file).map_or(true, |found| found.is_file())
 }
 
-/// Writes a complete file and renames it to its final name. A target that cannot be replaced (a
-/// pipe, a device, a file in a read-only folder) is written in place.
+/// Writes `contents` to a temporary file and renames it to `file`, which is thus always complete. A
+/// target that cannot be replaced (a pipe, a device, a file in a read-only folder) is written in
+/// place.
 pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if !is_replaceable(&target) {
@@ -86,7 +88,7 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
             fs::write(&target, contents)
         }
         Err(error) => {
-            // A half-written file is not a record.
+            // The temporary file may be incomplete, so it is removed.
             let _ = fs::remove_file(&new);
             Err(error)
         }
@@ -94,8 +96,8 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Blocks all signals in the calling thread, so that a thread it starts inherits the mask; returns
-/// the previous mask.
+/// Blocks all signals in the calling thread, so that a thread started from it inherits the mask;
+/// returns the previous mask.
 fn block_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();

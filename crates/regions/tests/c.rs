@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface as used by a C program: compiled, linked with either library, run, and its
-//! record read.
+//! Tests the C interface with C programs: each is compiled, linked with the shared or the static
+//! library, and run; its record is then read.
 
 use linerate_record::regions::RegionsReport;
 use linerate_record::{Body, Record};
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// Libraries needed by a C program that links with std (`rustc --print native-static-libs`).
+/// System libraries that a C program needs to link with Rust's std
+/// (`rustc --print native-static-libs`).
 const SYSTEM_LIBRARIES: &[&str] = &["-lpthread", "-ldl", "-lm"];
 
 fn folder_of_libraries() -> PathBuf {
@@ -18,7 +19,8 @@ fn folder_of_libraries() -> PathBuf {
     test.parent().expect("it is in a folder").to_owned()
 }
 
-/// Returns the most recently built library with this file name ending: cargo may keep older ones.
+/// Returns the most recently built library whose file name has this ending: cargo may keep older
+/// libraries.
 fn library(end: &str) -> PathBuf {
     let files = std::fs::read_dir(folder_of_libraries()).expect("the folder can be read");
     let is_library = |file: &PathBuf| {
@@ -36,7 +38,7 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles a C file with a library; `None` if there is no compiler.
+/// Compiles a C file and links it with a library; returns `None` if there is no compiler.
 fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<()> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
@@ -57,7 +59,7 @@ fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<(
     Some(())
 }
 
-/// Returns the record of a program's regions, with these events requested.
+/// Runs a program with these events requested, and returns its record.
 fn record_of(program: &Path, events: &str) -> RegionsReport {
     let file = program.with_extension("%p.json");
     let mut command = Command::new(program);
@@ -97,7 +99,7 @@ fn a_program_with_threads_writes_its_regions() {
     }
 }
 
-/// Returns the text between the first two code fences for a language.
+/// Returns the first fenced code block in a language from the README.
 fn fenced(language: &str) -> &'static str {
     let text = include_str!("../README.md");
     let (_, from) = text.split_once(&format!("\n```{language}\n")).expect("it has such a block");
@@ -146,7 +148,7 @@ fn misuse_and_forks_do_no_harm() {
     let report = record_of(&program, "");
     let found: Vec<_> = report.regions.iter().map(|r| (r.name.as_str(), r.visits)).collect();
     assert_eq!(found, [("outer", 2), ("outer/inner", 1)]);
-    // The child wrote nothing: there is one record, the parent's.
+    // The child wrote nothing: the only record is that of the parent.
     let records = std::fs::read_dir(folder.path()).unwrap().flatten();
     let records = records.filter(|entry| entry.path().extension().is_some_and(|e| e == "json"));
     assert_eq!(records.count(), 1);
@@ -190,8 +192,8 @@ int main(void)
 }
 "#;
 
-/// A data plane: enters a region in a loop, reports when the record contains it, and ends as
-/// requested.
+/// A C program that acts as a data plane: it enters a region in a loop, reports when the record
+/// contains the region, and ends in the requested way.
 const ENDLESS: &str = r#"
 #include <linerate/regions.h>
 #include <signal.h>
@@ -239,7 +241,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Returns the blocked signals of the threads with this name in a process, as printed by the
+/// Returns the blocked-signal masks of the threads with this name in a process, as printed by the
 /// kernel.
 fn blocked_signals(pid: u32, name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions in this test program itself.
+//! Tests regions in the test program itself.
 
 use linerate_record::regions::RegionReport;
 use linerate_record::{Body, Record};
@@ -23,7 +23,7 @@ fn visits(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
     expected.iter().map(|&(name, visits)| (name.to_owned(), visits)).collect()
 }
 
-/// Touches pages that are new to the process: at least one fault each.
+/// Touches pages that are new to the process, each of which causes at least one page fault.
 #[must_use]
 fn touch_new_pages(pages: usize) -> Vec<u8> {
     const PAGE: usize = 4096;
@@ -147,7 +147,8 @@ fn ticks_of_a_region_are_those_of_the_clock_around_it() {
     }
     let report = regions.report();
     let found = report.regions[0].ticks.as_number().unwrap();
-    // The subtracted cost is at most the overhead around `inner`, give or take unserialised reads.
+    // The overhead is subtracted, so the region shows at least the ticks of its loop, and at most
+    // the ticks around the region. The margin of 1 % allows for unserialised reads of the clock.
     let (least, most) = (inner as f64 * 0.99, outer as f64);
     assert!((least..=most).contains(&found), "{least} {found} {most}");
 }
@@ -172,12 +173,13 @@ fn faults_are_counted_in_the_region_that_has_them() {
         return;
     };
     assert_eq!(report.reading, "read(2)");
-    // Huge pages would fault less, but the memory is smaller than one huge page.
+    // Huge pages would cause fewer faults, but the memory is smaller than one huge page.
     assert!((400.0..600.0).contains(&found), "{found}");
     assert!(faults("without").as_number().unwrap() < 5.0, "{:?}", faults("without"));
 }
 
-/// Without counters, or with a hypervisor that exposes none: `null` and a reason, never 0.
+/// Without counters, for example under a hypervisor that exposes none, a count is `null` with a
+/// reason, never 0.
 #[test]
 fn what_cannot_be_counted_is_absent_with_a_reason() {
     let regions = counting(&["instructions", "no_such_event"]);
@@ -226,7 +228,8 @@ fn schedule(sets: &[&[&str]], every: u64, rounds: u32) -> Schedule {
     }
 }
 
-/// Bursts that step over every multiple of the interval, as real bursts do.
+/// Bursts of 7 packets step over the multiples of the interval, as real bursts do. Each slice ends
+/// with the first burst that completes the interval.
 #[test]
 fn a_sampler_turns_after_enough_packets_whatever_the_bursts() {
     let regions = counting(&[]);
@@ -265,7 +268,7 @@ fn a_sampler_scales_to_all_packets() {
     let mut memory = Vec::new();
     let mut packets = 0;
     while !sampler.update(packets) {
-        // One packet, two new pages.
+        // Each packet touches two new pages.
         memory.push(touch_new_pages(2));
         packets += 1;
     }
@@ -277,8 +280,8 @@ fn a_sampler_scales_to_all_packets() {
     assert!(unknown.count.reason.as_deref().unwrap().contains("no_such_event"));
     assert_eq!(switches.name, "context_switches");
     match faults.count.as_number() {
-        // Two per packet, minus what the allocator had at hand, plus the allocator's own. Half of
-        // the packets: 120.
+        // Two faults per packet are expected, minus those for memory that the allocator already
+        // had, plus the allocator's own. Without scaling to all packets, there would be only 120.
         Some(count) => assert!((150.0..600.0).contains(&count), "{faults:?}"),
         None => println!("SKIP: no software events here: {:?}", faults.count.reason),
     }
@@ -297,7 +300,8 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
 fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     let regions = counting(&["page_faults"]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
-    // Packets before the start belong to no slice; packets after it belong to the first.
+    // Packets before the start belong to no slice; packets after the start belong to the first
+    // slice.
     sampler.start(1_000);
     assert!(!sampler.update(1_150));
     let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();
@@ -311,7 +315,7 @@ fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     assert!(sampler.samples().is_empty());
     let report = regions.report();
     assert_eq!(named(&report.regions, "rx").units, 260);
-    // Full, and updated again: sampling continues.
+    // A full sampler that is updated after a requested dump continues sampling.
     assert!(!sampler.update(1_400) && sampler.update(1_500), "two turns");
     request.dump();
     assert!(!sampler.update(1_510));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Assignment of workers to CPUs.
+//! Assigns workers to CPUs.
 
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path};
@@ -7,21 +7,21 @@ use linerate_plan::candidates::nearest_feasible;
 use linerate_record::units::counted;
 use std::fmt;
 
-/// Reasons why the workers of a mapping cannot be assigned to the available CPUs.
+/// Reason why the workers of a mapping cannot be assigned to the available CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignError {
-    /// The mapping names an unusable CPU.
+    /// The mapping names a CPU that cannot be used.
     NotAllowed {
-        /// The CPU.
+        /// Number of that CPU.
         cpu: u32,
-        /// Usable CPUs.
+        /// Numbers of the usable CPUs.
         allowed: Vec<u32>,
     },
-    /// The mapping has more workers than there are CPUs.
+    /// The mapping has more workers than there are usable CPUs.
     TooFew {
-        /// Number of workers.
+        /// Number of workers in the mapping.
         wanted: usize,
-        /// Number of usable CPUs.
+        /// Numbers of the usable CPUs.
         allowed: Vec<u32>,
         /// The nearest mapping that fits, in short form.
         nearest: String,
@@ -54,11 +54,13 @@ fn listed(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Assigns one CPU to each worker, in order of segment, then replica: the CPU set in the mapping,
-/// otherwise the next from `cpus`. With `share`, CPUs are reused from the start when they run out.
+/// Returns one CPU for each worker, in order of segment, then replica. A worker gets the CPU set in
+/// the mapping, or otherwise the next free one of `cpus`. With `share`, CPUs are reused from the
+/// start when there are no more free ones.
 ///
 /// # Errors
-/// The mapping names a CPU that is not in `cpus`, or has more workers than `cpus` without `share`.
+/// The mapping names a CPU that is not in `cpus`, or it has more workers than there are `cpus` and
+/// `share` is false.
 pub fn assign(
     path: &Path,
     mapping: &Mapping,

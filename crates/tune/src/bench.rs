@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs on the available CPUs, alone or alongside a load.
+//! Runs mappings on the available CPUs, alone or with a background load on the CPUs that they leave
+//! free.
 
 use crate::assign::assign;
 use crate::error::TuneError;
@@ -13,14 +14,16 @@ use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Time limit for a load, which ends with the run it accompanies.
+/// Time limit of a background load in seconds. The load is stopped earlier, at the end of the run
+/// that it accompanies.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// A path of typical packet work: every header is read, every byte summed.
+/// A path of typical packet work: it reads every header and sums every byte.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
 
-/// Returns the kernels with this name: those of a variant, or the best of each.
+/// Returns the kernels with this name: those of one variant or, for `selected`, the best variant of
+/// each kernel.
 ///
 /// # Errors
 /// The variant does not exist or cannot run here.
@@ -28,8 +31,8 @@ pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
     if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
-/// Returns the packet-work path, with the source, the buffers and the options of `like`; its rate
-/// is not limited.
+/// Returns the path that serves as background load and for measuring rings. It has the source, the
+/// buffers and the run options of `like`, except that its rate is not limited.
 pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
     let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
     let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
@@ -38,7 +41,7 @@ pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, Tune
     Ok(Path { source: like.source.clone(), run, ..work.path })
 }
 
-/// Progress of a tuning: the current step, and the completed share of all measuring time.
+/// Progress of a tuning: the current step, and the completed share of the total measuring time.
 pub(crate) struct Progress<'a> {
     pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
@@ -53,13 +56,13 @@ impl<'a> Progress<'a> {
         Self { watch, step: RefCell::default(), done: Cell::new(0.0), planned }
     }
 
-    /// Sets the current step.
+    /// Sets the name of the current step, and reports it to the observer.
     pub(crate) fn step(&self, name: &str) {
         name.clone_into(&mut self.step.borrow_mut());
         self.at(0.0);
     }
 
-    /// Adds the seconds of a completed run.
+    /// Reports the progress to the observer, when the current run has taken this many seconds.
     fn at(&self, seconds: f64) {
         self.watch.progress(&self.step.borrow(), (self.done.get() + seconds) / self.planned);
     }
@@ -68,21 +71,21 @@ impl<'a> Progress<'a> {
 /// Runs mappings on the available CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
-    /// The path.
+    /// The path to tune.
     pub(crate) path: &'a Path,
-    /// Its traffic.
+    /// Traffic of the path.
     pub(crate) traffic: &'a Traffic,
     /// The CPUs, best first.
     pub(crate) cpus: &'a [u32],
     /// Whether the CPUs are virtual.
     pub(crate) is_guest: bool,
-    /// Checksum and copy variants for all workers.
+    /// Checksum and copy variants that all workers call.
     pub(crate) kernels: Kernels,
-    /// The path of the load.
+    /// The path of the background load.
     pub(crate) packet_work: &'a Path,
     /// Progress observer.
     pub(crate) progress: &'a Progress<'a>,
-    /// Stage kinds of both paths.
+    /// Stage kinds of the path and of the background load.
     pub(crate) kinds: &'a [StageKind],
 }
 
@@ -97,7 +100,8 @@ impl Bench<'_> {
         Bench { kernels, ..*self }
     }
 
-    /// Runs `mapping` of the path for this many seconds, with kernel shares and hardware counters.
+    /// Runs `mapping` of the path for this many seconds, and also measures kernel shares and
+    /// hardware counters.
     pub(crate) fn profile(
         &self,
         mapping: &Mapping,
@@ -111,8 +115,8 @@ impl Bench<'_> {
         self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
-    /// Runs `mapping` of `path` for this many seconds; with `confine`, the source repeats that many
-    /// packets.
+    /// Runs `mapping` of `path` for this many seconds. With `confine`, the source repeats only that
+    /// many packets.
     pub(crate) fn run(
         &self,
         path: &Path,
@@ -135,7 +139,8 @@ impl Bench<'_> {
         Ok(outcome.report)
     }
 
-    /// Like [`Bench::run`], while packet work loads the CPUs that the mapping leaves free.
+    /// Runs `mapping` as [`Bench::run`] does, while packet work loads the CPUs that the mapping
+    /// leaves free.
     pub(crate) fn run_loaded(
         &self,
         path: &Path,
@@ -184,7 +189,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Returns the stop flag of all runs, and the observer.
+    /// Returns the stop flag and the progress observer of all runs.
     pub(crate) fn watch(&self) -> &Watch<'_> {
         self.progress.watch
     }
@@ -194,7 +199,7 @@ impl Bench<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Parses a path with the stages of an edge router.
+    /// Parses a path file whose stages may be of all kinds in `linerate_stages`.
     pub(crate) fn path(text: &str) -> Path {
         let stages: Vec<StageSpec> =
             linerate_stages::EXTENSION.stages.iter().map(|kind| kind.spec).collect();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second stage measures what a prediction must know: the costs of the stages, and what CPU
-//! sharing, a ring and a burst cost on this machine.
+//! The second stage of a tuning measures the inputs of predictions: the costs of the stages, and
+//! what CPU sharing, a ring and a burst cost on this machine.
 //!
-//! None of these runs uses a candidate. Candidates use all processors and are as fast as the
-//! slowest, so everything is measured on the slowest while all are busy: processors that a run
-//! leaves free do separate packet work. Contention between CPUs (for execution units, a cache, the
-//! clock frequency) is thus included in the costs. An earlier version measured alone and applied a
-//! correction factor: on a host that shares cores between its guests, one virtual processor ran at
-//! 1.0 or 0.7 of full speed from one second to the next and the other always at 0.7, so that the
-//! factor and the costs came from different moments (errors up to 37 %).
+//! None of these runs uses a candidate mapping. Candidates use all processors and are as fast as
+//! the slowest one, so everything is measured on the slowest processor while all processors are
+//! busy: those that a run leaves free do separate packet work. Contention between CPUs (for
+//! execution units, a cache, the clock frequency) is thus included in the costs. An earlier version
+//! measured the costs on an otherwise idle machine and applied a correction factor: on a host that
+//! shares cores between its guests, one virtual processor ran at 1.0 or 0.7 of full speed from one
+//! second to the next and the other always at 0.7, so that the factor and the costs came from
+//! different moments (errors up to 37 %).
 //!
 //! A ring is measured on a separate path (`parse` and `verify`, which reads every byte on the far
 //! side), with the traffic of the actual path, once run to completion and once with a ring in
@@ -32,39 +33,40 @@ use linerate_record::stats::Estimate;
 /// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of each other calibration run, in seconds: one for the slowest CPU, three for
-/// memory-bound stages, one for another burst size, two for the ring.
+/// Length of each other calibration run, in seconds. There are seven: one to find the slowest CPU,
+/// three for memory-bound stages, one for another burst size, two for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
 /// Total length of the calibration runs, in seconds.
 pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
-/// Number of packets that a queue repeats so that the stages' lookups hit the near caches. Few
-/// enough for one or two lookups each to fit in L2; many enough not to be memorized by the branch
-/// predictors: on the edge path, 64 packets made `verify`, which does not wait for memory, 3.5
-/// times cheaper, 1024 only 1.4 times.
+/// Number of packets that a queue repeats so that the stages' lookups hit the near caches. The
+/// packets are few enough for one or two lookups per packet to fit in L2, and too many for the
+/// branch predictors to memorize: on the edge path, 64 packets made `verify`, which does not wait
+/// for memory, 3.5 times cheaper, 1024 only 1.4 times.
 const HOT_PACKETS: usize = 1_024;
 
-/// Basis of predictions.
+/// The measured costs on which predictions are based.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// Costs of the stages.
     pub costs: Costs,
-    /// Costs added by the machine.
+    /// Properties of the machine, and the costs that it adds to those of the stages.
     pub machine: Environment,
-    /// Names of the kernels that the stages called.
+    /// Name of the kernels that the stages called.
     pub kernels: String,
 }
 
 impl Calibration {
-    /// Returns the speed of a CPU with all CPUs busy, relative to its speed in the costs, which
-    /// were also measured with all CPUs busy.
+    /// Returns the speed of a CPU with all CPUs busy, relative to its speed when the costs were
+    /// measured. It is 1, since all CPUs were busy then too.
     pub(crate) fn scaling() -> Estimate {
         Estimate::exactly(1.0)
     }
 }
 
-/// Measures the basis of predictions, with the kernels to try.
+/// Measures the costs on which predictions are based, with the kernels that the candidates will
+/// use.
 pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibration, TuneError> {
     let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
     bench.progress.step("calibrating");
@@ -72,7 +74,8 @@ pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibr
     Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
 }
 
-/// Returns the costs of the stages of `mapping`, and the machine in the model's terms.
+/// Measures the costs of the stages under `mapping`, and the properties of the machine that the
+/// model needs.
 fn costs_and_machine(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -101,9 +104,9 @@ fn costs_and_machine(
     Ok((costs, machine))
 }
 
-/// Finds memory-bound stages: those that speed up when the source repeats a few packets, in both of
-/// two alternating trials. A CPU that changes its clock frequency between two runs makes every
-/// stage look memory-bound in one of the trials.
+/// Finds the memory-bound stages: those that are faster, in both of two alternating trials, when
+/// the source repeats a few packets. A CPU that changes its clock frequency between two runs makes
+/// every stage look memory-bound in one of the trials.
 fn memory_check(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -121,8 +124,8 @@ fn memory_check(
 }
 
 /// Returns the CPUs, starting with the one on which packet work was slowest while all were busy.
-/// Replicas take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full
-/// core and another half a core makes them 1.0 and 0.7 of full speed.
+/// Replicas take equal shares of the packets, so the slowest CPU is the bottleneck; a host that
+/// gives one vCPU a full core and another half a core makes them 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
@@ -140,13 +143,15 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     cpus
 }
 
-/// Returns the ticks per packet of a part of a worker.
+/// Returns the ticks per packet of one part of a worker: the stage, source, sink or ring end of
+/// this name.
 fn part(run: &RunReport, worker: usize, name: &str) -> Option<Estimate> {
     let stages = &run.workers.get(worker)?.stages;
     stages.iter().find(|stage| stage.name == name)?.ticks_per_packet.estimate()
 }
 
-/// Returns `base + sum of (split - merged)`, at least 0; the ends of the intervals add up.
+/// Returns `base` plus the sum of all differences `split - merged` in `pairs`, but at least 0. The
+/// ends of the intervals are added up. `None` if a value is missing.
 fn added(
     base: Option<Estimate>,
     pairs: &[(Option<Estimate>, Option<Estimate>)],
@@ -157,7 +162,8 @@ fn added(
     Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
-/// Returns the cost of a ring between two of the processors, or an assumed cost.
+/// Returns the cost of a ring between two of the processors, or an assumed cost if it cannot be
+/// measured.
 fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
@@ -176,8 +182,9 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// Returns the fixed cost of a burst, over all parts of a worker: from the total cost at another
-/// burst size, `t(b) = per packet + per burst / b`.
+/// Returns the fixed cost of a burst, over all parts of a worker. It is derived from the total cost
+/// at two burst sizes, since `t(b) = per packet + per burst / b`. If that cannot be measured,
+/// returns an assumed cost.
 fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };

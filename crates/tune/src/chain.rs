@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All stages in order, and the report they produce.
+//! Runs all stages of a tuning in order, and assembles the report from their results.
 
 use crate::bench::kernels;
 use crate::calibrate::Calibration;
@@ -20,34 +20,35 @@ use linerate_plan::kernels::shares;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 
-/// Contents of the tuned path file.
+/// The parts of the tuned path file that a tuning decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Assignment of stages to workers.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// Names of the kernels.
+    /// Name of the checksum and copy variant, or `selected`.
     pub kernels: String,
 }
 
-/// Result of a tuning.
+/// Result of tuning a path.
 #[derive(Debug)]
 pub struct Tuned {
     /// The complete report, for the record.
     pub report: TuneReport,
-    /// The mapping to keep; `None` if undecided.
+    /// The mapping to keep, with its burst and kernels; `None` if undecided.
     pub kept: Option<Kept>,
     /// The reason why nothing was kept, unless the tuning was stopped.
     pub cannot_tell: Option<TuneError>,
 }
 
-/// Tunes a path: measures it, explains it, predicts other mappings, tries the best, and reports
-/// which to keep. If `watch` stops it, the report contains the results up to then.
+/// Tunes a path: measures it, explains its bottleneck, predicts other mappings, tries the best of
+/// them, and reports which mapping to keep. If `watch` requests a stop, the report contains the
+/// results so far.
 ///
 /// # Errors
-/// A run failed, other than a calibration run: without calibration there is a baseline to report,
-/// and nothing to keep.
+/// A run failed. A failed calibration is not an error: the report then has the baseline, and no
+/// mapping is kept.
 pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError> {
     let session = Session::new(request, watch)?;
     let measured = session.measure()?;
@@ -77,7 +78,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
 }
 
 impl Session<'_> {
-    /// Runs the mapping to keep once, for a long time.
+    /// Runs the mapping to keep once more, in a long run whose figures are reported.
     fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
         let bench = self.bench();
         bench.progress.step("final run of the kept mapping");
@@ -87,7 +88,8 @@ impl Session<'_> {
     }
 }
 
-/// Returns the stages of the path as the planner sees them.
+/// Returns the properties of the path that the planner needs: its stages, their state and the ring
+/// capacity.
 fn shape(request: &Request<'_>) -> PathShape {
     let kinds = request.kinds;
     let spec = |name: &str| kinds.iter().find(|kind| kind.spec.kind == name).map(|kind| kind.spec);
@@ -95,7 +97,8 @@ fn shape(request: &Request<'_>) -> PathShape {
     PathShape::new(request.path, &specs)
 }
 
-/// Returns the mapping kept: a proposal, or the baseline.
+/// Returns the mapping to keep: the proposal with the index in `chosen`, or the baseline if
+/// `chosen` is `None`.
 fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Predicted)>) -> Kept {
     let (mapping, burst, kernels) = match chosen {
         Some((index, predicted)) => {
@@ -107,8 +110,8 @@ fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Pred
     Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
 }
 
-/// Returns the report if nothing was tried, with the available data: CPUs, and the cache level of
-/// the packets.
+/// Returns the report of a tuning that tried no other mapping, with the data that is available
+/// then: the number of CPUs, and the cache level that holds the packets.
 fn untried(
     request: &Request<'_>,
     measured: &Measured,
@@ -134,7 +137,7 @@ fn untried(
     }
 }
 
-/// Returns the report with the results of the rounds and the final run.
+/// Adds the results of the rounds and of the final run `tuned` to a report.
 fn with_trial(mut report: TuneReport, trial: &Trial, tuned: RunReport) -> TuneReport {
     trial.add_to(&mut report.candidates);
     TuneReport {

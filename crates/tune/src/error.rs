@@ -7,20 +7,21 @@ use linerate_plan::costs::CostsError;
 use std::fmt;
 use std::io;
 
-/// Reasons why a path could not be tuned.
+/// Reason why a path could not be tuned.
 #[derive(Debug)]
 pub enum TuneError {
-    /// The stage kinds do not include those of the load; holds the checker's message.
+    /// The stage kinds `parse` and `verify`, which the background load of calibration runs needs,
+    /// are not available; contains the checker's message.
     NoPacketWork(String),
     /// The workers cannot be assigned to the available CPUs.
     Assign(AssignError),
     /// A run failed.
     Run(RunError),
-    /// A thread for the load of a calibration run could not be started.
+    /// A thread for the background load of a calibration run could not be started.
     NoThread(io::Error),
-    /// The load of a calibration run panicked.
+    /// The background load of a calibration run panicked.
     LoadPanicked,
-    /// The calibration run does not show what the stages cost.
+    /// The costs of the stages could not be determined from the calibration run.
     Costs(CostsError),
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The main job: measure a packet path, explain it, predict other mappings, try them, keep the
-//! best.
+//! Tunes a packet path: measures it, explains its bottleneck, predicts other mappings, tries them,
+//! and keeps the best.
 //!
 //! ```text
 //! measure    baseline <- the given mapping, or the nearest that fits the CPUs: one long run
-//!            finding  <- diagnose(baseline); kernels that suit its calls better
+//!            finding  <- diagnose(baseline); find kernels that are faster for its calls
 //! calibrate  costs    <- of the stages, on the slowest CPU while all others work
-//!            machine  <- what a ring and a burst cost, how the load divides
+//!            machine  <- the costs of a ring and of a burst, and how flows divide among replicas
 //! predict    mappings <- search all that the path allows, predict each
 //! trial      rounds   <- baseline and the best contenders, in random order
 //!                        (the baseline with its own kernels, all others with the kernels to try)
@@ -14,11 +14,12 @@
 //!            tuned    <- one long run of what is kept
 //! ```
 //!
-//! Each stage takes the result of the previous one: [`Measured`], [`Calibration`], [`Predicted`].
-//! [`predict()`] sends no packets, and a tuning record contains its inputs: [`from_record`] starts
-//! there. [`tune()`] runs the whole chain.
+//! Each stage takes the results of the previous ones: [`Measured`], [`Calibration`], [`Predicted`].
+//! [`predict()`] sends no packets, and a tuning record contains its inputs, so [`from_record`] can
+//! repeat the predictions from a record. [`tune()`] runs the whole chain.
 //!
-//! Left out: reading files, printing, arguments. Predictions and verdicts come from `plan`.
+//! This crate does not read files, print reports or parse arguments. The crate `plan` makes the
+//! predictions and the verdicts.
 
 #![forbid(unsafe_code)]
 

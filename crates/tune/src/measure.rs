@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first stage: one long run of the baseline, and its results.
+//! The first stage of a tuning: one long run of the baseline, and its results.
 
 use crate::bench::Bench;
 use crate::error::TuneError;
@@ -10,27 +10,28 @@ use linerate_plan::kernels::{advise, shares};
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Finding, KernelAdvice, TuneReport};
 
-/// The baseline, measured and explained.
+/// The measured baseline, and what limits it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Mapping of the baseline: the given one, or the nearest that fits the CPUs.
     pub mapping: Mapping,
-    /// Report of the run.
+    /// Report of the baseline run.
     pub report: RunReport,
-    /// Its bottleneck.
+    /// Bottleneck of the baseline.
     pub finding: Finding,
-    /// Whether other kernels suit the calls of the path better; `None` if unknown.
+    /// Advice on whether other kernels are faster for the calls of the path; `None` if unknown.
     pub advice: Option<KernelAdvice>,
 }
 
 impl Measured {
-    /// Explains a run of `mapping`, whether new or from a record.
+    /// Diagnoses a run of `mapping`, which may be new or from a record, and gives advice on its
+    /// kernels.
     pub fn explain(mapping: Mapping, report: RunReport) -> Self {
         let (finding, advice) = (diagnose(&report), advise(&report));
         Self { mapping, report, finding, advice }
     }
 
-    /// Returns the report when nothing was tried.
+    /// Returns the report of a tuning that tried no other mapping.
     pub(crate) fn untried(&self) -> TuneReport {
         let Self { report: baseline, finding, advice, .. } = self;
         TuneReport {
@@ -57,21 +58,21 @@ impl Measured {
         }
     }
 
-    /// Returns the names of the kernels that the run called.
+    /// Returns the name of the kernels that the baseline called.
     pub fn kernels(&self) -> &str {
         self.report.kernels.as_deref().unwrap_or(SELECTED)
     }
 
-    /// Returns the names of the kernels for the candidates: different from the baseline's only if
-    /// that promises enough.
+    /// Returns the name of the kernels for the candidates. They differ from those of the baseline
+    /// only if other kernels promise a sufficient gain.
     pub fn kernels_to_try(&self) -> &str {
         let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
         better.map_or_else(|| self.kernels(), |advice| &advice.fastest)
     }
 }
 
-/// Runs the given mapping, or the nearest one that fits the CPUs, for this many seconds, and
-/// explains it.
+/// Runs the path's own mapping, or the nearest one that fits the CPUs, for this many seconds, and
+/// diagnoses the run.
 pub(crate) fn measure(bench: &Bench<'_>, seconds: f64) -> Result<Measured, TuneError> {
     let path = bench.path;
     let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third stage: selects the mappings worth trying and predicts their rates, without sending
-//! packets.
+//! The third stage of a tuning: selects the mappings worth trying and predicts their rates, without
+//! sending packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -10,19 +10,20 @@ use linerate_plan::model::predict as predicted;
 use linerate_record::tune::{Candidate, RuledOut};
 use linerate_record::{Figure, Tier};
 
-/// The mappings worth trying.
+/// The mappings worth trying, with their predicted rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
-    /// Names of the kernels that the mappings call.
+    /// Name of the kernels that the mappings call.
     pub kernels: String,
-    /// The mappings, best prediction first.
+    /// The mappings, highest predicted rate first.
     pub proposals: Vec<Proposal>,
-    /// Mappings ruled out by a stage or the machine.
+    /// Mappings that a stage or the machine rules out, with the reasons.
     pub ruled_out: Vec<RuledOut>,
 }
 
-/// Predicts every mapping worth trying, and the baseline; with a latency limit, also the best of
-/// these and the baseline with smaller bursts.
+/// Predicts the rate of every mapping worth trying. If the calibration used other kernels than the
+/// baseline, the baseline mapping with these kernels is included. With a latency limit, the best
+/// mapping and the baseline mapping are also predicted with smaller bursts.
 ///
 /// # Panics
 /// If `shape` and `calibration` do not belong to the same path.
@@ -61,7 +62,7 @@ pub fn predict(
 }
 
 impl Predicted {
-    /// Returns the proposals in record form, before any of them has run.
+    /// Returns the proposals in the form in which a record stores them, without measured results.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
         const METHOD: &str =
             "stage costs on the slowest CPU with all CPUs loaded, calibrated ring and burst costs";

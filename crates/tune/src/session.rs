@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tuning in progress: its stages in the order chosen by the caller, each with access to the
-//! CPUs.
+//! A tuning in progress. The caller runs its stages in the order that it chooses, each on the CPUs
+//! of the request.
 
 use crate::bench::{Bench, Progress, packet_work};
 use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
@@ -14,7 +14,7 @@ use linerate_kernels::Kernels;
 use linerate_path::model::{Path, RunLength};
 use linerate_plan::footprint::{KnownMemory, Unknown};
 
-/// Maximum duration of a single measurement in seconds: a tuning gains nothing from more.
+/// Maximum duration of a single run in seconds: longer runs do not improve the result of a tuning.
 const LONG_SECONDS_MAX: f64 = 10.0;
 
 /// Path and options of the tuning.
@@ -22,7 +22,7 @@ const LONG_SECONDS_MAX: f64 = 10.0;
 pub struct Request<'a> {
     /// The path. Do not give it a sink that stores packets: every run would fill it.
     pub path: &'a Path,
-    /// Its traffic.
+    /// Traffic of the path.
     pub traffic: &'a Traffic,
     /// The CPUs that workers may be pinned to, best first.
     pub cpus: &'a [u32],
@@ -30,15 +30,16 @@ pub struct Request<'a> {
     pub is_guest: bool,
     /// Checksum and copy variants, as named in the path.
     pub kernels: Kernels,
-    /// The stage kinds: those of the path, and `parse` and `verify`, which make up the load.
+    /// The available stage kinds: those of the path, and `parse` and `verify` for the background
+    /// load.
     pub kinds: &'a [StageKind],
-    /// The memory profile of this machine.
+    /// The memory profile of this machine, or the reason why it is unknown.
     pub memory: &'a Result<KnownMemory, Unknown>,
     /// Upper limit of the 99th percentile of the latency in nanoseconds; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
 }
 
-/// A tuning in progress: the request and the observer.
+/// A tuning in progress: the request, the background load, and the progress observer.
 pub struct Session<'a> {
     pub(crate) request: &'a Request<'a>,
     packet_work: Path,
@@ -46,10 +47,10 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Prepares the stages of a tuning; nothing runs yet.
+    /// Prepares a tuning; nothing runs yet.
     ///
     /// # Errors
-    /// The stage kinds do not include those of the load.
+    /// The stage kinds `parse` and `verify`, which the background load needs, are not available.
     pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
         let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS;
         Ok(Self {
@@ -70,12 +71,12 @@ impl<'a> Session<'a> {
         Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
     }
 
-    /// Returns the length of a run whose figures are reported, in seconds.
+    /// Returns the length in seconds of a run whose figures are reported.
     pub(crate) fn long_seconds(&self) -> f64 {
         long_seconds(self.request.path)
     }
 
-    /// Runs the given mapping, or the nearest one that fits the CPUs, and explains it.
+    /// Runs the path's own mapping, or the nearest one that fits the CPUs, and diagnoses the run.
     ///
     /// # Errors
     /// The run failed.
@@ -83,15 +84,17 @@ impl<'a> Session<'a> {
         measure(&self.bench(), self.long_seconds())
     }
 
-    /// Measures the basis of predictions, with the kernels to try.
+    /// Measures the costs on which predictions are based, with the kernels that the candidates will
+    /// use.
     ///
     /// # Errors
-    /// A run failed, or does not show what the stages cost.
+    /// A run failed, or the costs of the stages could not be determined from it.
     pub fn calibrate(&self, measured: &Measured) -> Result<Calibration, TuneError> {
         calibrate(&self.bench(), measured)
     }
 
-    /// Runs the baseline and the best proposals in rounds; `None` if stopped.
+    /// Runs the baseline and the best proposals in interleaved rounds; returns `None` if a stop was
+    /// requested.
     ///
     /// # Errors
     /// A run failed.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calibration from a record, and predictions from it without sending packets.
+//! Stores a calibration in a record, and makes predictions from a stored calibration without
+//! sending packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -15,10 +16,10 @@ use linerate_record::tune::{CalibratedStage, CalibrationReport, Limit, TuneRepor
 use linerate_record::{Body, Figure, Tier};
 use std::fmt;
 
-/// Data that a record lacks for predictions.
+/// What a record lacks for making predictions from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
-    /// The record is of a run, which does not calibrate anything.
+    /// The record is of a run, which does not calibrate the machine.
     Run,
     /// The record is neither of a run nor of a tuning.
     Packets,
@@ -26,14 +27,14 @@ pub enum Lacking {
     Calibration,
     /// A figure of the calibration has no value.
     Figure {
-        /// The figure.
+        /// Name of the figure.
         name: String,
-        /// The reason, as worded in the record.
+        /// The reason why it has no value, as worded in the record.
         reason: String,
     },
     /// The calibration does not belong to the run in the record, or is out of range.
     Whole {
-        /// The mismatch.
+        /// Description of the mismatch.
         what: &'static str,
     },
 }
@@ -66,12 +67,12 @@ impl fmt::Display for Lacking {
 
 impl std::error::Error for Lacking {}
 
-/// Explains a stored tuning and predicts from its calibration; `file` names the record. No packets
-/// are sent, and the predictions are those stored by the tuning, if the same version of the program
-/// made them.
+/// Explains a stored tuning and makes predictions from its calibration; `file` names the record. No
+/// packets are sent. The predictions equal those that the tuning stored, if the same version of the
+/// program made them.
 ///
 /// # Errors
-/// The missing data.
+/// Returns what the record lacks.
 pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     let stored = match body {
         Body::Tune(stored) => stored,
@@ -93,7 +94,8 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
         ..measured.untried()
     };
     let Some(recorded) = &stored.calibration else {
-        // There is nothing to predict if the source sets the rate.
+        // Without calibration there are no predictions; none are needed if the source limits the
+        // rate.
         let is_offered = explained.finding.limit == Limit::Offered;
         return if is_offered { Ok(explained) } else { Err(Lacking::Calibration) };
     };
@@ -104,7 +106,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
 }
 
-/// Returns the calibration for the record.
+/// Returns the calibration in the form in which a record stores it.
 pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> CalibrationReport {
     let Calibration { costs, machine, kernels } = calibration;
     let handover = &machine.handover;
@@ -137,7 +139,8 @@ fn recorded_stage(cost: &StageCost) -> CalibratedStage {
     }
 }
 
-/// Converts an estimate of the calibration to a figure; an estimate without samples was assumed.
+/// Converts an estimate of the calibration to a figure of the record. An estimate without samples
+/// is marked as assumed.
 fn figure(unit: &str, estimate: Estimate) -> Figure {
     let (tier, method) = match estimate.n {
         0 => (Tier::Model, "assumed: not measured here"),
@@ -146,8 +149,8 @@ fn figure(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, tier, method)
 }
 
-/// Rejects a calibration that does not belong to a run of stages `names` with this number of
-/// workers.
+/// Checks that a calibration belongs to a run of the stages `names` with this number of workers,
+/// and that its values are in range.
 fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result<(), Lacking> {
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fourth stage: the baseline and the best contenders in rounds, and the verdict.
+//! The fourth stage of a tuning: runs the baseline and the best contenders in rounds, and decides
+//! which to keep.
 
 use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
@@ -16,11 +17,11 @@ use linerate_record::tune::{Candidate, RoundLatency};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Dropped, Length, Machine, Rules, rounds};
 
-/// Number of rounds for the baseline and the contenders. The verdict needs six with a valid rate
-/// for an interval; the others are a reserve for a busy machine.
+/// Number of rounds in which the baseline and the contenders run. The verdict needs an interval,
+/// which takes six rounds with a valid rate; the other rounds are a reserve for a busy machine.
 pub(crate) const ROUNDS: u32 = 8;
 
-/// Number of candidates tried, best prediction first.
+/// Maximum number of candidates that are tried, highest predicted rate first.
 const CONTENDERS: usize = 3;
 
 /// Length of one run in a round, in seconds.
@@ -29,12 +30,12 @@ const ROUND_SECONDS: f64 = 0.15;
 /// Total length of the rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
-/// Result of the rounds.
+/// Result of the rounds of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// The rate of the baseline.
+    /// Rate of the baseline in kpps.
     pub baseline_kpps: Figure,
-    /// Its latency.
+    /// Latency of the baseline.
     pub baseline_latency: RoundLatency,
     /// Results of the contenders.
     pub contenders: Vec<Contested>,
@@ -42,21 +43,21 @@ pub struct Trial {
     pub chosen: Option<usize>,
 }
 
-/// Result of a contender.
+/// Measured result of one contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contested {
-    /// Index of the contender's proposal.
+    /// Index of the contender among the proposals.
     pub index: usize,
-    /// Its rate.
+    /// Rate of the contender in kpps.
     pub kpps: Figure,
     /// Speed-up over the baseline.
     pub speedup: Figure,
-    /// Its latency.
+    /// Latency of the contender.
     pub latency: RoundLatency,
 }
 
 impl Trial {
-    /// Adds the measurements to the candidates.
+    /// Adds the measured results to the candidates of the report.
     pub fn add_to(&self, candidates: &mut [Candidate]) {
         for contested in &self.contenders {
             let candidate = &mut candidates[contested.index];
@@ -85,7 +86,8 @@ impl Seen {
     }
 }
 
-/// Runs the baseline and the best proposals in rounds; `None` if stopped.
+/// Runs the baseline and the best proposals in interleaved rounds; returns `None` if a stop was
+/// requested.
 pub(crate) fn trial(
     bench: &Bench<'_>,
     measured: &Measured,
@@ -118,8 +120,9 @@ pub(crate) fn trial(
     }))
 }
 
-/// Returns the results of the baseline (first) and, on the bench `trial`, of the contenders, by
-/// round; `None` where a run was left out.
+/// Runs all rounds, and returns the result of each contestant in each round: first the baseline,
+/// which runs on `bench`, then the contenders, which run on `trial`. `None` if the run of a
+/// contestant in a round was dropped.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
@@ -137,7 +140,7 @@ fn all_rounds(
         length: Length::Rounds(ROUNDS),
         seed: ticks(),
     };
-    // The runs report their own part of the progress.
+    // The rounds report no progress, since each run reports its own.
     let watch = bench.watch().with_progress(&|_, _| {});
     let samples = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);
@@ -149,28 +152,29 @@ fn all_rounds(
     Ok((0..all.len()).map(of_contestant).collect())
 }
 
-/// A proposal to try, with its index.
+/// A proposal to try, with its index among all proposals.
 struct Tried<'a> {
     index: usize,
     proposal: &'a Proposal,
 }
 
-/// Acceptance criteria of a trial.
+/// What a trial compares proposals with: the baseline and the latency limit.
 struct Asked<'a> {
     /// Mapping of the baseline.
     mapping: &'a Mapping,
     /// Burst size of the path.
     burst: u32,
-    /// Upper limit for the 99th percentile of the latency.
+    /// Upper limit of the 99th percentile of the latency in nanoseconds; `None` without a limit.
     p99_limit_ns: Option<f64>,
 }
 
 impl Asked<'_> {
-    /// Returns the proposals to try: the best, and the best of each other mapping. If the best has
-    /// a larger burst than the path, it is also tried with the burst of the path: only a gain that
-    /// is certain is worth the latency. If latency has a limit, the best is also tried with its
-    /// smallest burst. `baseline` with other kernels is always tried, if available, since only it
-    /// shows what they do.
+    /// Returns the proposals to try: the best proposal, and the best proposal of each other
+    /// mapping. If the best has a larger burst than the path, it is also tried with the burst of
+    /// the path: only a certain gain is worth the higher latency. With a latency limit, the best
+    /// mapping is also tried with its smallest burst. The baseline mapping with other kernels is
+    /// always tried, if it is among the proposals, since only this run shows the effect of the
+    /// kernels alone.
     fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
         let all =
             || proposals.iter().enumerate().map(|(index, proposal)| Tried { index, proposal });
@@ -200,7 +204,8 @@ impl Asked<'_> {
         tried.truncate(CONTENDERS);
         if let Some(calmer) = calmer {
             if tried.len() == CONTENDERS {
-                // The second best mapping gives way, unless it is the baseline's.
+                // The second best mapping is dropped to make room, unless it is the baseline's
+                // mapping; then the last one is dropped.
                 let is_kept = tried[1].proposal.mapping == *self.mapping;
                 tried.remove(if is_kept { CONTENDERS - 1 } else { 1 });
             }
@@ -230,7 +235,8 @@ impl Asked<'_> {
     }
 }
 
-/// Returns whether a latency is within a limit, if there is one. An unknown latency is not.
+/// Returns whether a latency is within a limit; true without a limit. An unknown latency is not
+/// within any limit.
 pub fn is_within(latency: &Figure, limit_ns: Option<f64>) -> bool {
     limit_ns.is_none_or(|limit| latency.as_number().is_some_and(|ns| ns <= limit))
 }
@@ -279,7 +285,8 @@ mod tests {
         Proposal { name: String::new(), mapping: Mapping::merged(stages), burst, prediction }
     }
 
-    /// The baseline has three stages in one worker; mappings of other sizes stand for others.
+    /// The baseline has three stages in one worker; mappings with other numbers of stages stand for
+    /// other mappings.
     #[test]
     fn other_kernels_are_tried_whatever_else_is() {
         let baseline = Mapping::merged(3);
@@ -288,7 +295,8 @@ mod tests {
             let tried = asked.contenders(proposals);
             tried.iter().map(|one| (one.index, one.proposal.burst)).collect()
         };
-        // The best has larger bursts, and is tried with those of the path, too.
+        // The best proposal has a larger burst than the path, so its mapping is also tried with the
+        // burst of the path.
         let proposals =
             [proposal(5, 64), proposal(5, 32), proposal(6, 64), proposal(7, 64), proposal(3, 32)];
         assert_eq!(bursts(&proposals), [(0, 64), (4, 32), (1, 32)]);

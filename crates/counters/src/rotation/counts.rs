@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates for events, and for metrics computed from them, based on sums over slices.
+//! Estimates for events, and for metrics computed from events, based on sums over slices.
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Count of one event.
+/// Raw count and estimate of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventTally {
-    /// Raw count: while the event was on a counter.
+    /// Raw count, i.e. the count while the event was on a counter.
     pub raw: u64,
-    /// Estimate for the whole time, with a 95 % interval; both ends equal the value if nothing was
+    /// Estimate for the whole run, with a 95 % interval; both ends equal the value if nothing was
     /// scaled.
     pub estimate: Estimate,
-    /// Whether `estimate` is scaled up from `raw`.
+    /// Whether the value of `estimate` is scaled up from `raw`.
     pub is_scaled: bool,
     /// Share of the time that the event was on a counter, 0 to 1.
     pub duty: f64,
@@ -21,16 +21,16 @@ pub struct EventTally {
     pub periods: u64,
 }
 
-/// Counts of all events, with their covariances.
+/// Counts of all events, with what is needed to compute the variances of functions of them.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// One per requested event; `None` if the event was refused or never counted.
+    /// Result of each requested event; `None` if the event was refused or never counted.
     pub events: Vec<Option<EventTally>>,
-    /// Number of slices counted, over all sets.
+    /// Number of slices over all event sets.
     pub slices: u64,
-    /// The estimates; NaN for missing ones.
+    /// Estimated value of each requested event; NaN if there is none.
     values: Vec<f64>,
-    /// Scaling of each set with scaled events.
+    /// Scaling of each set whose events are scaled.
     scalings: Vec<Scaling>,
     /// Number of multiplexed sets.
     sets: usize,
@@ -39,16 +39,17 @@ pub struct Counts {
 /// How the events of one set are scaled.
 #[derive(Clone, Debug)]
 struct Scaling {
-    /// Indices of the set's events.
+    /// Indices of the set's events in the list of requested events.
     events: Vec<usize>,
     sums: SetSums,
     duty: f64,
-    /// Base over the whole run, divided by the base in the set's slices.
+    /// Increase of the scaling base over the whole run, divided by its increase in the set's
+    /// slices.
     factor: f64,
 }
 
-/// Raw count below which chance is considered in addition to the differences between slices: see
-/// [`Scaling::chance`].
+/// Raw count below which the probability of missing rare events is considered, in addition to the
+/// differences between slices: see [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -69,8 +70,8 @@ impl Counts {
         counts
     }
 
-    /// Adds an event that is not multiplexed. Such an event is scaled only if another user took its
-    /// counter for some time; the count during that time is unknown.
+    /// Adds an event that is not multiplexed. Such an event is scaled only if another user of the
+    /// PMU took its counter for some time; the count during that time is unknown.
     fn add_always(&mut self, event: usize, count: &AlwaysCount) {
         let &AlwaysCount { raw, enabled_ns, running_ns } = count;
         let Some(duty) = share(running_ns, enabled_ns) else { return };
@@ -85,7 +86,8 @@ impl Counts {
     fn add_set(&mut self, events: &[usize], sums: &SetSums, whole: &Whole<'_>) {
         let Some(duty) = share(sums.running_ns, whole.enabled_ns) else { return };
         let is_scaled = duty < 1.0;
-        // If the base is zero in the set's slices, next to nothing is known.
+        // If the base did not increase in the set's slices, next to nothing is known about the
+        // scale. The counts are then scaled by time.
         let factor = if sums.base > 0.0 { whole.base / sums.base } else { 1.0 / duty };
         let factor = if is_scaled { factor } else { 1.0 };
         for (&event, &raw) in events.iter().zip(&sums.counts) {
@@ -109,7 +111,8 @@ impl Counts {
         }
     }
 
-    /// Estimates the count of one event: at least the raw count.
+    /// Estimates the count of one scaled event. The lower end of the interval is at least the raw
+    /// count.
     fn scaled(&self, event: usize, raw: u64, periods: u64) -> Estimate {
         let value = self.values[event];
         let mut gradient = vec![0.0; self.values.len()];
@@ -121,10 +124,11 @@ impl Counts {
         Estimate { low: estimate.low.max(raw as f64), ..estimate }
     }
 
-    /// Computes a value from the events, with its 95 % interval. `formula` gets one value per
+    /// Computes a value from the counts, with its 95 % interval. `formula` gets one value per
     /// requested event, NaN for events that were not counted; it must have no side effects and is
     /// called several times. Both ends of the interval equal the value if nothing was scaled, and
-    /// are infinite with too little data. `None` if the formula gives no finite value.
+    /// are infinite if there is too little data. Returns `None` if the formula gives no finite
+    /// value.
     pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let at = |values: &[f64]| formula(values).filter(|value| value.is_finite());
         let value = at(&self.values)?;
@@ -144,7 +148,8 @@ impl Counts {
         self.events[event].map_or(0, |tally| tally.periods)
     }
 
-    /// Returns the scaled events on which a formula depends.
+    /// Returns the scaled events on which a formula depends. `value` is the formula's value at the
+    /// estimates.
     fn used(&self, formula: &impl Fn(&[f64]) -> Option<f64>, value: f64) -> Vec<usize> {
         let is_scaled = |event: &usize| self.events[*event].is_some_and(|tally| tally.is_scaled);
         let depends = |&event: &usize| {
@@ -167,7 +172,8 @@ impl Counts {
         1e-4 * self.values[event].abs().max(1.0)
     }
 
-    /// Returns the partial derivatives of a formula with respect to each event.
+    /// Returns the partial derivatives of a formula with respect to each event; 0 for events not in
+    /// `used`.
     fn gradient(
         &self,
         formula: &impl Fn(&[f64]) -> Option<f64>,
@@ -183,18 +189,18 @@ impl Counts {
         Some(gradient)
     }
 
-    /// Whether a formula is non-negative, and stays so if any of its events is multiplied or
-    /// divided by a thousand: products and quotients do, differences do not.
+    /// Returns whether a formula is non-negative, and stays so if any of its events is multiplied
+    /// or divided by a thousand. This is true for products and quotients, but not for differences.
     fn is_never_negative(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
         let is_not = |values: &[f64]| formula(values).is_some_and(|value| value >= 0.0);
-        // A thousand times 0 is still 0, which would not test anything.
+        // 0 is replaced by 1, since a thousand times 0 is still 0 and would not test anything.
         let scaled = |event: usize, by: f64| self.with(event, self.values[event].max(1.0) * by);
         is_not(&self.values)
             && used.iter().all(|&event| [1e-3, 1e3].iter().all(|&by| is_not(&scaled(event, by))))
     }
 
-    /// Returns the variance of the sum of all events weighted by `slope`. `None` if the variance of
-    /// any of them is unknown.
+    /// Returns the variance of the sum of all events weighted by `slope`; `None` if the variance of
+    /// any of the events is unknown.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let (mut sum, mut roots, mut uncertainty) = (0.0, 0.0, 0.0);
         for scaling in &self.scalings {
@@ -215,7 +221,8 @@ impl Counts {
 }
 
 impl Scaling {
-    /// Returns the variance of this set's part of a sum over all events weighted by `slope`.
+    /// Returns the contribution of this set's events to the variance of the sum of all events
+    /// weighted by `slope`.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let mut variance = self.of_slices(slope)?;
         for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
@@ -229,8 +236,8 @@ impl Scaling {
         Some(variance)
     }
 
-    /// Computes the variance from the differences between slices. The sampled sums times `factor`
-    /// are the estimates; the base contributes to the variance because it is sampled too.
+    /// Computes the variance from the differences between slices. The estimates are the sampled
+    /// sums times `factor`. The base contributes to the variance because it is sampled too.
     fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
@@ -243,11 +250,11 @@ impl Scaling {
         Some(Variance { value: value * self.factor * self.factor, freedom })
     }
 
-    /// Returns a lower bound on the variance for an event with the raw count `raw`. Each of a few
-    /// independent occurrences was seen with probability `duty`, so the number seen has variance
-    /// `raw * (1 - duty)`, whatever the few differences between slices suggest. If none was seen,
-    /// the upper end of the interval is the number of occurrences for which seeing none has a
-    /// probability of 2.5 %.
+    /// Returns a lower bound on the variance of an event whose raw count `raw` is small. Each of a
+    /// few independent occurrences was seen with probability `duty`, so the number of occurrences
+    /// seen has the variance `raw * (1 - duty)`, whatever the few differences between slices
+    /// suggest. If none was seen, the upper end of the interval is the number of occurrences for
+    /// which the probability of seeing none is 2.5 %.
     fn chance(&self, raw: u64) -> Option<f64> {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
@@ -259,7 +266,8 @@ impl Scaling {
     }
 }
 
-/// Returns the share of time on a counter; 1 if no time elapsed. `None` if never on a counter.
+/// Returns the share of time on a counter; 1 if no time elapsed, `None` if the event was never on a
+/// counter.
 fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
     if running_ns >= enabled_ns {
         return Some(1.0);
@@ -275,10 +283,10 @@ fn unbounded(value: f64, n: u64) -> Estimate {
     Estimate::of_ends(value, None, None, n)
 }
 
-/// Returns the interval around a value with this variance. For a value that is never negative, both
-/// ends differ from it by the same factor: an event that happened to be seen rarely (so that both
-/// its estimate and its variance are low) then still gets a sufficiently high upper end, and the
-/// lower end is never negative.
+/// Returns the interval around a value with this variance. For a value that is never negative, the
+/// value divided by the lower end equals the upper end divided by the value. If an event happened
+/// to be seen rarely, so that both its estimate and its variance are low, the upper end is still
+/// sufficiently high; and the lower end is never negative.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
     let (low, high) = match (is_never_negative, value > 0.0) {
@@ -292,8 +300,9 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// Returns the 97.5 % quantile of Student's t: interpolated in the usual table, linearly in the
-/// reciprocal of the degrees of freedom, accurate to 1 %.
+/// Returns the 97.5 % quantile of Student's t for this number of degrees of freedom. The usual
+/// table is interpolated linearly in the reciprocal of the degrees of freedom, which is accurate to
+/// 1 %.
 pub(super) fn student(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),

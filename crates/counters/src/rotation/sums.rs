@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running statistics of the slices of one set: sums, and sums of products of differences.
+//! Running statistics of the slices of one event set: sums, and sums of products of differences.
 
 use super::Slice;
 
-/// Number of groups of differences; the variation between groups shows how accurate the variance
-/// is. More groups show it better and take more memory (5 KiB for three events).
+/// Number of groups into which differences between slices are divided. The variation between the
+/// groups shows how accurate the variance is; more groups show this better but take more memory (5
+/// KiB for three events).
 const GROUPS: usize = 64;
 
-/// Sums over the slices of one set.
+/// Sums over the slices of one event set.
 ///
-/// A slice is the vector of its counts and its base. The products are those of the differences
-/// between the set's two slices in a round, stored as upper triangles, one per group. They give the
-/// variance of any linear combination of counts and base afterwards.
+/// Each slice is treated as the vector of its counts and its base. `products` holds the products of
+/// the differences between the set's two slices in a round, as one upper triangle per group. From
+/// these products, the variance of any linear combination of counts and base can be computed
+/// afterwards.
 #[derive(Clone, Debug)]
 pub(super) struct SetSums {
-    /// Slices per round, over all sets.
+    /// Number of slices per round, over all sets.
     round: u64,
-    /// Counts of each event.
+    /// Sum of the counts of each event.
     pub(super) counts: Vec<u64>,
-    /// Sum of the base.
+    /// Sum of the scaling base (time, or the count of an event).
     pub(super) base: f64,
-    /// Time on the counters.
+    /// Total time of the set on the counters, in ns.
     pub(super) running_ns: u64,
-    /// Number of slices.
+    /// Number of slices of the set.
     pub(super) periods: u64,
-    /// Number of rounds with both slices.
+    /// Number of rounds in which both slices of the set were counted.
     pairs: u64,
-    /// `GROUPS` triangles.
+    /// Sums of products of differences: `GROUPS` upper triangles, one after the other.
     products: Vec<f64>,
-    /// The first slice of a round, kept until the second arrives: round number and vector.
+    /// Round number and vector of the first slice of a round, kept until the second slice arrives.
     first: Option<(u64, Vec<f64>)>,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct SetSums {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Variance {
     pub(super) value: f64,
-    /// Degrees of freedom of the matching chi-squared distribution.
+    /// Degrees of freedom of the chi-squared distribution that matches the variance's own spread.
     pub(super) freedom: f64,
 }
 
@@ -54,7 +56,7 @@ impl SetSums {
         }
     }
 
-    /// Adds the slice with number `at`.
+    /// Adds a slice; `at` is its number among the slices of all sets.
     pub(super) fn add(&mut self, at: u64, slice: &Slice<'_>) {
         assert_eq!(slice.counts.len(), self.counts.len(), "one count per event of the set");
         for (sum, count) in self.counts.iter_mut().zip(slice.counts) {
@@ -96,12 +98,13 @@ impl SetSums {
         left
     }
 
-    /// Returns the variance of the sum, over all slices, of a linear combination of counts and
-    /// base, of which a share of `duty` was seen: see [`super`]. Slices of incomplete rounds are
-    /// assumed to vary like the others. `None` before the first complete round.
+    /// Returns the variance of the sum of a linear combination of counts and base over all slices,
+    /// of which a share of `duty` was counted: see [`super`]. Slices of incomplete rounds are
+    /// assumed to vary like the others. Returns `None` before the first complete round.
     ///
-    /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. They are many only
-    /// if all groups agree; a count that comes from a few slices gets correspondingly few.
+    /// The degrees of freedom follow Satterthwaite (1946), from the spread of the groups. Their
+    /// number is high only if all groups agree; a count that comes from a few slices gets
+    /// correspondingly few.
     pub(super) fn variance(&self, combination: &[f64], duty: f64) -> Option<Variance> {
         if self.pairs == 0 {
             return None;

@@ -9,10 +9,11 @@ fn plan(sets: &[&[usize]]) -> Plan {
     Plan { always: Vec::new(), sets: sets.iter().map(|set| set.to_vec()).collect(), slice: MS }
 }
 
-/// True counts of one event in each slice, with the slice's base.
+/// True count of one event in each slice, with the slice's increase of the scaling base.
 type Truth = [(u64, f64)];
 
-/// Counts `truth` with one event per set, with the sets in the given order; all slices last 1 ms.
+/// Counts `truth` with one event per set, with the sets in the order `turns`; every slice lasts 1
+/// ms.
 fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
     let mut slices = Slices::new(&plan);
@@ -28,7 +29,8 @@ fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
 const ORDERS: [[usize; 4]; 6] =
     [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]];
 
-/// Square of the ratio of an interval's half-width to the quantile of Student's t.
+/// Returns the variance behind an interval: the square of the ratio of the interval's half-width to
+/// the quantile of Student's t.
 fn variance(estimate: &Estimate, freedom: f64) -> f64 {
     // Intervals of positive values are symmetric on a logarithmic scale.
     let half = (estimate.high / estimate.value).ln() * estimate.value;
@@ -44,7 +46,7 @@ fn every_set_has_two_turns_in_each_round_and_every_order_comes_up_as_often() {
         let order = ORDERS.iter().position(|order| order[..] == round[..]);
         seen[order.expect("each set twice")] += 1;
     }
-    // 1000 each are expected, with a standard deviation of 29.
+    // Each order is expected 1000 times, with a standard deviation of 29.
     assert!(seen.iter().all(|&times| (850..1150).contains(&times)), "{seen:?}");
 }
 
@@ -71,8 +73,9 @@ fn the_same_seed_gives_the_same_turns() {
     assert_ne!(turns(5), turns(6));
 }
 
-/// Averaged over all 36 possible orders of two rounds, the estimates equal the truth, and the
-/// variances behind the intervals equal the variance of the estimates.
+/// The test averages over all 36 possible orders of two rounds. The mean of the estimates must
+/// equal the true total, and the mean of the variances behind the intervals must equal the variance
+/// of the estimates.
 #[test]
 fn estimate_and_variance_are_right_on_average_over_all_orders() {
     let truth = [900, 1400, 1000, 300, 5000, 5100, 6000, 4000].map(|count: u64| (count, 1.0));
@@ -138,8 +141,8 @@ fn the_truth_is_never_below_what_was_seen() {
     assert!(tally.is_scaled && tally.estimate.low >= 6904.0, "{tally:?}");
 }
 
-/// The probability that all of `n` events occur in the unseen half is `0.5^n`, which is 2.5 % for
-/// `n` = 5.3.
+/// If no event was seen in half of the time, the upper bound is the number `n` of events for which
+/// the probability `0.5^n` that all of them occurred in the other half is 2.5 %: `n` = 5.3.
 #[test]
 fn nothing_seen_is_not_nothing() {
     let estimate =
@@ -154,7 +157,8 @@ fn no_bound_without_a_complete_round() {
     assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
 }
 
-/// The treatment of rare events carries over to metrics computed from them.
+/// Metrics computed from rare events get intervals that include the probability of missing events,
+/// just as the intervals of the events themselves do.
 #[test]
 fn formulas_reckon_with_chance_as_their_events_do() {
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
@@ -192,7 +196,8 @@ fn a_set_that_never_ran_has_no_count_and_a_target_that_never_ran_has_zero() {
     assert_eq!((tally.raw, tally.is_scaled, tally.estimate.high), (0, false, 0.0));
 }
 
-/// One set for all events: exact, unless another user takes the counters for some time.
+/// With one set for all events, the counts are exact, unless another user of the PMU takes the
+/// counters for some time.
 #[test]
 fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     let plan = Plan { always: vec![2, 3], ..plan(&[&[0, 1]]) };
@@ -222,7 +227,8 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     assert_eq!(part.estimate.value, 640.0);
 }
 
-/// A varying load, counted by three sets, the first with two events.
+/// Returns the counts of a varying load with three sets, of which the first has two events, and the
+/// plan.
 fn three_sets() -> (Counts, Plan) {
     let plan = plan(&[&[0, 1], &[2], &[3]]);
     let (mut turns, mut slices) = (Turns::new(&plan, 3), Slices::new(&plan));
@@ -260,7 +266,8 @@ fn a_ratio_of_events_of_one_set_is_better_known_than_one_of_two_sets() {
     let apart = width(counts.derive(|events| Some(events[2] / events[0])).unwrap());
     let single = width(counts.events[0].unwrap().estimate);
     assert!(3.0 * together < apart, "{together} {apart}");
-    // Two equal errors with half of the maximum correlation: sqrt(2 + 2 / 4) for three sets.
+    // Two equal errors with half of the maximum correlation add up to sqrt(2 + 2 / 4) errors for
+    // three sets.
     assert!((apart / single - 2.5f64.sqrt()).abs() < 0.2, "{apart} {single}");
 }
 
@@ -301,7 +308,8 @@ fn what_was_added_since_is_counted_alone() {
     assert!((since.estimate.high / alone.estimate.high - 1.0).abs() < 1e-6);
 }
 
-/// An unreadable slice leaves a gap; rounds stay in step.
+/// A slice that could not be read still counts as a slice of its round, so that later slices are
+/// assigned to the right rounds.
 #[test]
 fn a_skipped_slice_keeps_the_rounds_in_step() {
     let plan = plan(&[&[0], &[1]]);
@@ -330,8 +338,8 @@ fn the_multiplexing_plan_is_known_before_counting() {
     assert_eq!((alone.shortest_run(), alone.duty(0)), (Duration::ZERO, Some(1.0)));
 }
 
-/// Tail probability of Student's t beyond `t`, by numerical integration: with `t = sqrt(f) tan(a)`,
-/// its density is proportional to `cos(a)^(f - 1)`.
+/// Returns the probability that Student's t exceeds `t`, by numerical integration: with
+/// `t = sqrt(f) tan(a)`, the density of `a` is proportional to `cos(a)^(f - 1)`.
 fn tail(t: f64, freedom: f64) -> f64 {
     let steps = 40_000;
     let area = |from: f64, to: f64| -> f64 {

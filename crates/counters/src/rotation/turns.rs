@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Order and length of slices.
+//! Order and length of the slices in which event sets are multiplexed.
 
 use super::Plan;
 use std::time::Duration;
 
-/// The order of the sets: endless, and reproducible from its seed.
+/// Endless random order of the event sets, reproducible from its seed.
 #[derive(Clone, Debug)]
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
-    /// The sets of this round; those still to come are first, in reverse order.
+    /// Sets of the current round. The first `left` entries are still to come, in reverse order.
     round: Vec<usize>,
     left: usize,
 }
 
-/// One slice of a set.
+/// One slice in which an event set is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The set.
+    /// Index of the event set.
     pub set: usize,
-    /// Its nominal length.
+    /// Planned length of the slice.
     pub length: Duration,
 }
 
 impl Turns {
-    /// Creates the rotation for the sets of `plan`, which has at least one set.
+    /// Creates the order of the sets of `plan`, which must have at least one set.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         assert!(!plan.sets.is_empty(), "there is at least one set");
         Self {
@@ -35,9 +35,9 @@ impl Turns {
         }
     }
 
-    /// Returns the next slice. Each round has every set twice, in a new random order; lengths are
+    /// Returns the next slice. Each round has every set twice, in a new random order. Lengths are
     /// uniformly distributed from 0.5 to 1.5 times the nominal length, independently of the set: a
-    /// length that depended on the set would bias its counts.
+    /// length that depended on the set would bias the set's counts.
     pub fn next_turn(&mut self) -> Turn {
         if self.left == 0 {
             self.random.shuffle(&mut self.round);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of kernel events; every target has the same groups.
+//! Groups of perf events. Every target (thread or CPU) has the same groups.
 
 use crate::opener::Opener;
 use linerate_linux::errno;
 use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Reading, Request, Target};
 use std::io;
 
-/// The groups, numbered in the order in which they were opened.
+/// Groups of perf events on all targets, numbered in the order in which they were opened.
 #[derive(Debug)]
 pub(super) struct Groups {
     lanes: Vec<Lane>,
     /// Number of events in each group.
     lens: Vec<usize>,
-    /// Highest counts seen so far in each group.
+    /// Highest counts seen so far in each group, summed over all targets.
     most: Vec<Sums>,
 }
 
-/// One target.
+/// A target (thread or CPU) and its groups.
 #[derive(Debug)]
 struct Lane {
     target: Target,
@@ -26,11 +26,11 @@ struct Lane {
 #[derive(Debug)]
 struct Group {
     leader: Event,
-    /// Stay open as long as their leader.
+    /// Other events of the group, which are kept open as long as their leader.
     members: Vec<Event>,
 }
 
-/// The counts of a group, summed over all targets.
+/// Counts and times of a group, summed over all targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) values: Vec<u64>,
@@ -44,7 +44,8 @@ impl Groups {
         Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
-    /// Opens an event that leads a new group; returns the group's number.
+    /// Opens an event on every target as the leader of a new group; returns the number of the
+    /// group.
     pub(super) fn lead(
         &mut self,
         opener: &dyn Opener,
@@ -61,7 +62,7 @@ impl Groups {
         Ok(self.lens.len() - 1)
     }
 
-    /// Opens an event that joins a group.
+    /// Opens an event on every target as a member of an existing group.
     pub(super) fn join(
         &mut self,
         group: usize,
@@ -79,8 +80,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Opens an event on every target, or on none. A thread that has exited in the meantime is
-    /// dropped, unless it is the only target.
+    /// Opens an event on every target, or on none if any target refuses it. A thread that has
+    /// exited in the meantime is dropped, unless no other target is left.
     fn open(
         &mut self,
         open: impl Fn(&Lane) -> Result<Event, OpenError>,
@@ -103,12 +104,12 @@ impl Groups {
         Ok(())
     }
 
-    /// The number of groups.
+    /// Returns the number of groups.
     pub(super) fn len(&self) -> usize {
         self.lens.len()
     }
 
-    /// Returns the target of the first event.
+    /// Returns the first target; `None` if there are no targets.
     pub(super) fn first_target(&self) -> Option<Target> {
         self.lanes.first().map(|lane| lane.target)
     }
@@ -125,9 +126,9 @@ impl Groups {
         self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
     }
 
-    /// Reads a group on all targets. The counts returned never decrease, although some are briefly
-    /// missing while a process that inherited the events exits: the kernel detaches its events one
-    /// by one.
+    /// Reads a group on all targets. The returned counts never decrease, although some counts are
+    /// briefly missing while a process that inherited the events exits: the kernel detaches its
+    /// events one by one.
     pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
         let sums = self.add_up(group)?;
         self.most[group].raise(&sums);
@@ -148,7 +149,7 @@ impl Groups {
         Ok(sums)
     }
 
-    /// Whether every group can be read; false if a process inherited an incomplete group.
+    /// Returns whether every group can be read; false if a process inherited an incomplete group.
     pub(super) fn are_readable(&self) -> bool {
         (0..self.len()).all(|group| self.add_up(group).is_ok())
     }
@@ -173,7 +174,7 @@ impl Group {
 }
 
 impl Sums {
-    /// Raises each count to that in `other` if it is larger.
+    /// Raises each count and time to that in `other` if that in `other` is larger.
     fn raise(&mut self, other: &Self) {
         self.values.resize(other.values.len(), 0);
         self.values.iter_mut().zip(&other.values).for_each(|(most, now)| *most = (*most).max(*now));
@@ -181,7 +182,7 @@ impl Sums {
         self.running_ns = self.running_ns.max(other.running_ns);
     }
 
-    /// Difference to `earlier`.
+    /// Returns the difference between these sums and `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let then = earlier.values.iter().copied().chain(std::iter::repeat(0));
         Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens as many events as possible, with the best modes granted.
+//! Opens as many events as possible for a session, with the best modes that the kernel grants.
 
 use super::groups::{Groups, Sums};
 use super::pack::{Packer, Packing};
@@ -13,11 +13,11 @@ use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use std::fs;
 use std::path::Path;
 
-/// Kernel event numbers (`enum perf_sw_ids`).
+/// Numbers of the kernel's clock events (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// Modes excluded by an event.
+/// Modes that an event does not count.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     exclude_kernel: bool,
@@ -25,8 +25,8 @@ struct Manner {
 }
 
 /// Opens events on a target, which may be running. A thread that the target creates in the meantime
-/// inherits only some of the events, or none, and the kernel does not read incompletely inherited
-/// groups; in that case, all events are opened again, a few times at most.
+/// inherits only some of the events, or none, and the kernel refuses to read a group that was not
+/// inherited completely. In that case, all events are opened again, up to a few times.
 pub(super) fn open(
     opener: &dyn Opener,
     root: &Path,
@@ -63,9 +63,10 @@ struct Opening<'a> {
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
     manners: Vec<Manner>,
-    /// Events that are not multiplexed, each with its group and its index in that group.
+    /// Events that are not multiplexed, each with the number of its group and its index in that
+    /// group.
     always: Vec<(usize, (usize, usize))>,
-    /// Sets, each with its group.
+    /// Sets of multiplexed events, each with the number of its group.
     sets: Vec<(Vec<usize>, usize)>,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Opening<'a> {
         self.into_session()
     }
 
-    /// Returns the plan for the events opened so far.
+    /// Returns the schedule of the events opened so far.
     fn plan(&self) -> Plan {
         Plan {
             always: self.always.iter().map(|&(event, _)| event).collect(),
@@ -121,7 +122,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns the rotation of the sets after the first slice, and the first slice.
+    /// Returns the order of the sets after the first slice (`None` if nothing is multiplexed), and
+    /// the first slice.
     fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
         let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
         let alone = Turn { set: 0, length: SLICE_ALONE };
@@ -155,7 +157,9 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Opens a group that is always on and measures the time it is on.
+    /// Opens a group that is always counted, with a clock as its leader, and so measures how long
+    /// the group is counted. Returns the number of the group; `None` if the kernel refuses the
+    /// clock.
     fn open_clock(&mut self) -> Option<usize> {
         let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
         let selector = Selector::new(SOFTWARE, number);
@@ -172,7 +176,7 @@ impl<'a> Opening<'a> {
                 continue;
             }
             if self.events[event].is_user_only && !self.has_user_part(event) {
-                // The count would be 0, since the event occurs in the kernel only.
+                // The event occurs only in the kernel, so its count in user mode would be 0.
                 self.outcomes[event] = Err(Refusal::KernelOnly);
                 continue;
             }
@@ -184,7 +188,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether the event can occur in user mode.
+    /// Returns whether the event can occur in user mode.
     fn has_user_part(&self, event: usize) -> bool {
         !is_kernel_only(&self.events[event])
     }
@@ -202,8 +206,8 @@ impl<'a> Opening<'a> {
         Ok((group, self.groups.len_of(group) - 1))
     }
 
-    /// Opens an event as the leader of a group that is not multiplexed, with the best modes the
-    /// kernel grants.
+    /// Opens an event as the leader of a group that is not multiplexed, with the best modes that
+    /// the kernel grants. Returns the number of the group, and the event's index in it.
     fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
         self.manners[event] = self.granted(event)?;
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
@@ -213,7 +217,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Opens hardware events on a trial basis, and packs those that can be opened.
+    /// Opens each hardware event on a trial basis, and packs those that can be opened into sets.
     fn pack(&mut self) -> Packing {
         let mut able = Vec::new();
         for event in 0..self.events.len() {
@@ -246,13 +250,13 @@ impl<'a> Opening<'a> {
         packing
     }
 
-    /// Whether the kernel's watchdog may hold a counter on every CPU.
+    /// Returns whether the kernel's NMI watchdog may hold a counter on every CPU.
     fn is_watchdog_on(&self) -> bool {
         let setting = self.root.join("proc/sys/kernel/nmi_watchdog");
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
-    /// Returns the best modes in which an event can be opened.
+    /// Returns the best modes in which the kernel opens an event.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
             return Err(Refusal::NoTarget);
@@ -271,7 +275,7 @@ impl<'a> Opening<'a> {
         is_open && self.has_user_part(event)
     }
 
-    /// Opens a hardware event that is counted alongside every set.
+    /// Opens a hardware event that is counted all the time, together with every set.
     fn open_in_addition_to_sets(&mut self, event: usize) {
         let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
             (self.events[other].class == Class::Hardware).then_some(group)
@@ -286,8 +290,8 @@ impl<'a> Opening<'a> {
         self.note_always(event, opened);
     }
 
-    /// Opens a set of events that fit together; an event that is refused only now (for lack of
-    /// descriptors) is omitted.
+    /// Opens a set of events that fit on the counters together. An event that is refused only now
+    /// (because no file descriptors are left) is omitted from the set.
     fn open_set(&mut self, set: &[usize], is_first: bool) {
         let mut open = Vec::new();
         let mut group = None;
@@ -314,8 +318,8 @@ impl<'a> Opening<'a> {
         self.sets.extend(group.map(|group| (open, group)));
     }
 
-    /// Returns the options for a leader; `may_start` says whether it may be one that starts with
-    /// execve(2).
+    /// Returns the request for the leader of a group. If `may_start` is set and the target is a
+    /// held child process, execve(2) starts the group.
     fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
         Request {
             exclude_kernel: manner.exclude_kernel,
@@ -326,13 +330,14 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Returns the options for a member, which starts and stops with its leader.
+    /// Returns the request for another member of a group, which starts and stops with the group's
+    /// leader.
     fn member(&self, event: usize) -> Request {
         let leader = self.leader(self.events[event].selector, self.manners[event], false);
         Request { disabled: false, ..leader }
     }
 
-    /// Returns the refusal for an event that was to join a group of this size.
+    /// Returns the refusal for an event that was to join a group with `group_len` events.
     fn refused(&self, error: OpenError, request: Request, group_len: usize) -> Refusal {
         match self.groups.first_target() {
             Some(target) => Refusal::NotOpened(Attempt { error, request, target, group_len }),
@@ -340,7 +345,8 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether kernel mode is really left out; clocks include both modes in any case.
+    /// Returns whether kernel mode is really excluded for this event; clocks include both modes in
+    /// any case.
     fn is_user_only(&self, event: usize) -> bool {
         let Event { class, selector, .. } = &self.events[event];
         let is_clock =
@@ -349,7 +355,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Returns the targets for the events.
+/// Returns the targets (threads or CPUs) on which the events are to be opened.
 fn targets(scope: &Scope, root: &Path) -> Vec<Target> {
     match scope {
         Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],

@@ -9,22 +9,24 @@
 //! with several sets, for each event: if every other set takes it as well, it is always counted
 //! ```
 //!
-//! In this check, some drivers ignore events that will not be enabled (`validate_event` in Linux's
-//! drivers/perf/arm_pmu.c): with a stopped leader, a group could have one event too many. Leaders
-//! therefore wait for execve(2), which does not occur while they are open.
+//! When the kernel checks whether a group fits, some drivers ignore events that will not be enabled
+//! (`validate_event` in Linux's drivers/perf/arm_pmu.c): with a stopped leader, a group could have
+//! one event too many. Leaders are therefore opened so that execve(2) would start them; no
+//! execve(2) occurs while they are open.
 //!
-//! The kernel validates a group as if all counters were free. The watchdog's counter is therefore
-//! requested along with every set.
+//! The kernel checks a group as if all counters were free. The event of the NMI watchdog, which
+//! holds a counter, is therefore added to every set on trial.
 
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
 
-/// Result of packing. Events are given by index in the list of requests.
+/// Result of packing. Each event is given by its index in the list of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packing {
-    /// Events that fit on the counters in addition to every set.
+    /// Events that fit on the counters in addition to every set, and so are always counted.
     pub(super) always: Vec<usize>,
-    /// Sets of events that fit together.
+    /// Sets of events that fit on the counters together; the sets are multiplexed if there are
+    /// several.
     pub(super) sets: Vec<Vec<usize>>,
 }
 
@@ -36,22 +38,22 @@ struct Trial {
     leader: perf::Event,
 }
 
-/// Assigns events to counters.
+/// Packs events into sets by opening them on a trial basis.
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
     pub(super) target: Target,
-    /// Each of the events can be opened alone.
+    /// Requests for the events, each of which can be opened alone.
     pub(super) requests: &'a [Request],
     pub(super) is_watchdog_on: bool,
-    /// The event that should always be counted, if possible.
+    /// Index of the event that should always be counted, if possible.
     pub(super) base: Option<usize>,
 }
 
-/// The event that the watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
+/// Event that the NMI watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
 const WATCHDOG: Selector = Selector::new(HARDWARE, 0);
 
 impl Packer<'_> {
-    /// Packs all events.
+    /// Packs all events into sets, and finds those that can always be counted.
     pub(super) fn pack(&self) -> Packing {
         let all: Vec<usize> = (0..self.requests.len()).collect();
         let (mut trials, _) = self.fill(&all, None);
@@ -78,15 +80,16 @@ impl Packer<'_> {
         Packing { always, sets }
     }
 
-    /// Fills sets, each together with `base`; returns whether it fits in all of them.
+    /// Packs events into sets, each of which also has the event `base`, if any. Returns the sets,
+    /// and whether `base` fits into all of them.
     fn fill(&self, events: &[usize], base: Option<usize>) -> (Vec<Trial>, bool) {
         let (mut trials, mut fits) = (Vec::<Trial>::new(), true);
         for &event in events {
             if trials.iter_mut().any(|trial| self.joins(event, trial)) {
                 continue;
             }
-            // The event could be opened alone before; if it no longer can, the session reports the
-            // reason.
+            // The event could be opened alone before. If it no longer can be, it is left out here,
+            // and the session reports the reason.
             let leader = Request { enable_on_exec: true, ..self.requests[event] };
             let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;
@@ -101,7 +104,8 @@ impl Packer<'_> {
         (trials, fits)
     }
 
-    /// Whether the event fits in addition to every set; if so, it stays in all of them.
+    /// Returns whether the event fits on the counters in addition to every set. If it does, it
+    /// stays open in all of them.
     fn is_free(&self, event: usize, trials: &mut [Trial]) -> bool {
         let mut others: Vec<&mut Trial> =
             trials.iter_mut().filter(|trial| !trial.events.contains(&event)).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thread groups on kernels that refuse events, with page faults in place of hardware events.
+//! Tests of thread groups on scripted kernels that refuse events and count page faults in place of
+//! hardware events.
 
 use super::*;
 use crate::refusal::RegisterRefusal;
@@ -22,7 +23,8 @@ fn events(len: u64) -> Vec<Event> {
     (0..len).map(event).collect()
 }
 
-/// A group on a scripted kernel; `None` if the real one refuses software events.
+/// Opens a group of `len` hardware events on a scripted kernel; `None` if the real kernel refuses
+/// software events.
 fn group(
     len: u64,
     user_only: bool,
@@ -46,7 +48,7 @@ fn group_of(
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
-/// Each event's tier, or the kernel's error and the group size at that time.
+/// Returns each event's tier, or the kernel's error number and the size of the group at that time.
 fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     let word = |outcome: &Outcome| match outcome {
         Ok(tier) => Ok(*tier),
@@ -56,7 +58,7 @@ fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     group.outcomes().iter().map(word).collect()
 }
 
-/// Touches a new page, which causes a fault: an allocation of this size always comes from the
+/// Touches a new page, which causes a page fault: an allocation of this size always comes from the
 /// kernel (glibc's mallopt(3) keeps at most 32 MiB).
 fn fault() -> Vec<u8> {
     let mut memory = Vec::with_capacity(40 << 20);
@@ -108,7 +110,8 @@ fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
     assert_eq!(neither.reading(), "timestamp counter only");
 }
 
-/// Like an ARM1176.
+/// Like an ARM1176, the processor refuses to exclude any mode. The events are then counted in all
+/// modes, but a request for user mode only is refused.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
     let no_modes = Scripted::new(|request: &Request, _: &[Selector]| {
@@ -145,7 +148,8 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
     assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
 }
 
-/// On AArch64, perf disables user access to the registers when a hardware event is opened.
+/// On AArch64, perf disables user access to the PMU registers when a hardware event is opened. No
+/// hardware event must therefore be opened through perf while the module is loaded.
 #[test]
 fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads of synthetic and real pages.
+//! Tests of user-mode reads with synthetic pages and with a real page of this kernel.
 
 use super::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// A synthetic kernel that counts and may change its page at any time; the true counts are known.
+/// A synthetic kernel and processor that count and may change the page at any time. The true counts
+/// are known.
 struct Scene {
-    /// What happens at each read of the page or the processor; the last entry repeats.
+    /// What happens at each access to the page or the processor; the last entry repeats.
     moments: Vec<Moment>,
     at: Cell<usize>,
     sequence: Cell<u32>,
     fields: Cell<PageFields>,
     /// The true count of the event.
     truth: Cell<u64>,
-    /// The true count at which the event's counter was 0.
+    /// The true count at which the event's hardware counter was 0.
     counter_began: Cell<u64>,
 }
 
-/// Changes between two reads.
+/// What happens between two accesses: events are counted, and the kernel may change the page.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     counted: u16,
@@ -65,8 +66,8 @@ impl Scene {
         self.change(moment.change);
     }
 
-    /// Like the kernel: the counter starts at `start`, a signed number of `width` bits, and
-    /// `offset` compensates for it.
+    /// Changes the page as the kernel does: the counter starts at `start`, a signed number of
+    /// `width` bits, and `offset` compensates for that.
     fn change(&self, change: Change) {
         let mut fields = self.fields.get();
         match change {
@@ -103,7 +104,7 @@ impl Registers for Scene {
     fn counter(&self, index: u32) -> Option<u64> {
         self.pass();
         let fields = self.fields.get();
-        // Another event's counter, with a meaningless value.
+        // The counter belongs to another event, so its value is meaningless.
         let stale = index != fields.index;
         let shown = self.truth.get().wrapping_sub(self.counter_began.get());
         (index <= 31).then(|| if stale { 0xdead_beef } else { shown & mask(fields.width) })
@@ -119,7 +120,8 @@ fn read(scene: &Scene) -> Option<u64> {
 }
 
 fn changes() -> impl Strategy<Value = Change> {
-    // Start values that leave room for all counts before the sign changes, as the kernel's do.
+    // These start values leave room for all counts before the sign changes, as the kernel's start
+    // values do.
     let near_zero = any::<u16>().prop_map(|x| u64::from(x).wrapping_sub(40_000));
     prop_oneof![
         6 => Just(Change::None),
@@ -136,8 +138,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel does, the result was true at some time during the read, or the kernel is
-    /// asked because the event was not on a counter.
+    /// Whatever the kernel changes during a read, the result was the true count at some time during
+    /// the read. Without a result, the event was not on a counter, and the kernel would be asked.
     #[test]
     fn a_read_is_the_truth_at_some_moment(
         moments in prop::collection::vec((any::<u16>(), changes()), 0..40),
@@ -157,7 +159,7 @@ proptest! {
         }
     }
 
-    /// The formula in 128 bits, which cannot overflow, is the reference.
+    /// The reference is the same formula computed in 128 bits, which cannot overflow.
     #[test]
     fn times_are_those_of_the_clock(
         now in 0u64..1 << 56, mult in 1u32.., shift in 1u16..=32, noted in 0u64..1 << 40,
@@ -166,7 +168,8 @@ proptest! {
         let scene = Scene::new(Vec::new());
         scene.truth.set(now);
         let since = (u128::from(now) * u128::from(mult)) >> shift;
-        // The kernel's offset sets the clock back to the last update of the page, `noted` ns ago.
+        // The kernel's offset sets the clock back to the last update of the page, which was `noted`
+        // ns ago.
         let offset = u128::from(noted).wrapping_sub(since) as u64;
         let fields = PageFields {
             can_read_time: true, index: on_counter.into(), enabled_ns: 700, running_ns: 500,
@@ -181,7 +184,7 @@ proptest! {
 #[test]
 fn a_short_clock_is_extended_from_the_last_note() {
     let scene = Scene::new(Vec::new());
-    // A 32-bit clock that wrapped 11 ticks ago; the page was updated 21 ticks ago.
+    // The 32-bit clock wrapped 11 ticks ago, and the page was updated 21 ticks ago.
     scene.truth.set(11);
     let fields = PageFields {
         can_read_time: true,
@@ -230,7 +233,8 @@ fn a_counter_that_starts_below_zero_is_extended_with_its_sign() {
     assert!((57..60).contains(&count), "{count}");
 }
 
-/// A software event is not on a counter. If this machine has hardware counters, both methods agree.
+/// Checks the page of a software event, which is never on a hardware counter. If this machine has
+/// hardware counters, a user-mode read and read(2) must agree.
 #[test]
 fn this_kernels_page_agrees_with_read() {
     use linerate_linux::perf::{HARDWARE, SOFTWARE, Selector, Target};

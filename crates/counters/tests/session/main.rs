@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sessions on a synthetic processor. No test asserts a time: the counted events are page faults
-//! caused by the test. The accuracy suite checks the error of scaling by time.
+//! Tests of sessions on a synthetic processor. No test asserts a time: the counted events are page
+//! faults caused by the test. The accuracy suite checks the error of scaling by time.
 
 mod pmu;
 
@@ -28,8 +28,8 @@ const TASK_CLOCK: u64 = 1;
 const PAGE_FAULTS: u64 = 2;
 const CONTEXT_SWITCHES: u64 = 3;
 
-/// Lets one test run at a time, since descriptors are identified by number. `None` if this process
-/// may not even count its own page faults.
+/// Lets only one test run at a time, since the scripted kernel identifies events by descriptor
+/// number. Returns `None` if this process may not even count its own page faults.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,8 @@ fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
-/// Touches this number of new pages, which stay mapped, so that later calls touch new pages too.
+/// Touches the given number of new pages, which stay mapped, so that later calls touch new pages
+/// too.
 fn fault(pages: usize) {
     let mut memory = Vec::<u8>::with_capacity(pages * 4096);
     for at in (0..pages * 4096).step_by(4096) {
@@ -87,8 +88,8 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     assert!(tallies.iter().all(|tally| tally.estimate.high == tally.raw as f64), "{tallies:?}");
 }
 
-/// Each page fault is counted by exactly one set; scaled counts are raw counts divided by the share
-/// of time on a counter.
+/// Each page fault is counted by exactly one event set, and a scaled count is the raw count divided
+/// by the share of time that the event was on a counter.
 #[test]
 fn events_that_do_not_fit_take_turns() {
     const SLICES: u64 = 600;
@@ -154,11 +155,12 @@ fn the_base_of_scaling_is_counted_with_every_set() {
     assert!(!faults.is_scaled && faults.raw >= 3000, "{faults:?}");
     for event in [0, 1, 3] {
         let tally = counts.events[event].unwrap();
-        // Faults by faults.
+        // Both events count page faults, so that their estimated counts must agree.
         let share = tally.estimate.value / faults.raw as f64;
         assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
     }
-    // With one counter, the base does not fit alongside a set, so time is used.
+    // With one counter, the base of scaling does not fit alongside a set, so time is the base
+    // instead.
     let session = open(&pmu(1), &events, &options);
     assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
 }
@@ -228,7 +230,8 @@ fn user_mode_of_what_happens_in_the_kernel_is_refused() {
     assert_eq!((session.tier(), session.is_user_only(0)), (Some(Tier::User), true));
 }
 
-/// Like an ARM1176.
+/// Like an ARM1176, the processor refuses to exclude modes. All events are then counted in all
+/// modes.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
     let Some(_alone) = alone() else { return };
@@ -279,7 +282,8 @@ fn held(script: &str) -> child::Held {
     child::fork_held(OsStr::new("sh"), &arguments).unwrap()
 }
 
-/// Counts four events in a script, on a processor with this number of counters.
+/// Counts four hardware events and page faults while a shell script runs, on a synthetic processor
+/// with this number of counters. Returns the session and the raw counts.
 fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
     let child = held(script);
     let mut events = hardware(CLOCK, 4);
@@ -303,7 +307,7 @@ fn a_command_is_counted_from_its_first_instruction_with_its_children() {
     let (session, one) = counted("exec sh -c :", 4, Duration::from_millis(2));
     assert!(session.outcomes().iter().all(Result::is_ok));
     let (_, four) = counted("for i in 1 2 3; do sh -c :; done; :", 4, Duration::from_millis(2));
-    // A shell takes some 60 page faults to start; the clocks run with it.
+    // A shell causes some 60 page faults when it starts, and the clocks run during that time.
     assert!(one[4] >= 30 && one[..4].iter().all(|&ns| ns > 100_000), "{one:?}");
     assert!(four[4] > one[4] && four[0] > one[0], "{one:?} {four:?}");
 }
@@ -342,13 +346,13 @@ fn a_process_is_counted_with_all_its_threads() {
     assert!(all > own + 10_000_000, "{all} {own}");
 }
 
-/// A thread, and the sender whose drop releases it.
+/// A waiting thread, and the sender that releases it when dropped.
 type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 
-/// Spawns the thread that appears at the open with number `left`: it waits to be released and then
-/// touches new pages.
+/// Spawns a thread when the open with number `left` is requested. The thread waits until it is
+/// released and then touches new pages.
 fn spawn_at(left: u32, opened: &Cell<u32>, thread: &RefCell<Option<Waiting>>) {
     if opened.replace(opened.get() + 1) == left {
         let (go, wait) = channel();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a `kernels` record, sorted into comparable groups.
 //!
-//! A [`Block`] contains the routines for one kernel from the same rounds: columns are sizes or
-//! mixes, rows are routines. Tables and plots use blocks too.
+//! A [`Block`] contains the routines for one kernel that were timed in the same rounds. In a table,
+//! its columns are sizes or mixes, and its rows are routines. Tables and plots are made from
+//! blocks.
 
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
@@ -161,7 +162,7 @@ impl Section {
 /// One routine over all loads in a block.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
-    /// The routine.
+    /// Name of the routine.
     pub name: &'a str,
     /// Why the routine was timed, for example as the selected one or as a bound to compare with.
     pub role: Role,
@@ -191,8 +192,8 @@ pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
         let Some(load) = Load::from_row(row) else { continue };
         let placement = Placement::from_row(row);
         let section = Section::from_row(row, &placement);
-        // Mixes and sizes never share a table, nor do two kinds of timing, not even within a
-        // section.
+        // A table never contains both mixes and sizes, nor two kinds of timing, even if they are in
+        // the same section.
         let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
         let series = sorted.entry(key).or_default();
         match series.iter_mut().find(|s| s.name == row.variant && s.role == row.role) {

@@ -36,8 +36,8 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     }
 }
 
-/// Routines ahead of `selected`, which takes 100 cycles at each size, with the sizes at which they
-/// lead.
+/// Names of the routines that are ahead of the selected one, which takes 100 cycles at each size,
+/// with the sizes at which they lead.
 type Leads = Vec<(String, Vec<u64>)>;
 
 fn ahead(others: &[Row], of: fn(&Block<'_>) -> Leads) -> Leads {

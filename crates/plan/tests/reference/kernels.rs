@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares and advice for synthetic runs with known ground truth.
+//! Tests kernel shares and kernel advice on synthetic runs whose true values are known.
 
 use crate::sim::{TICKS_PER_SECOND, World, processed_kpps, run};
 use linerate_path::model::{Mapping, Segment};
@@ -37,8 +37,8 @@ fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) 
 
 const TIMES: [(&str, f64); 3] = [("portable", 1.0), ("avx2", 0.5), ("sse2", 0.8)];
 
-/// A run-to-completion path of 410 ticks: the second stage spends half of its time on checksums,
-/// and the source a quarter of its time on copies.
+/// Returns a world with a path of 410 ticks on one worker: the second stage spends half of its time
+/// on checksums, and the source a quarter of its time on copies.
 fn world() -> World {
     World {
         stages: vec![100.0, 200.0, 80.0],

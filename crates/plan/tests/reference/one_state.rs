@@ -5,8 +5,8 @@ use linerate_path::model::Path;
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::PlanReport;
 
-/// Returns the stages of each `segment` in a mapping's short form, with the segment's number of
-/// replicas.
+/// Returns the stages and the number of replicas of each segment in `short`, the short form of a
+/// mapping.
 pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     let segment = |text: &str| {
         let (names, times) = text.rsplit_once(" x").unwrap_or((text, "1"));

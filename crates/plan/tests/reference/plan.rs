@@ -68,7 +68,8 @@ fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
     }
 }
 
-/// Drift affects both sides of a comparison, so a gain is more precise than either rate.
+/// Speed drift affects both sides of a comparison and cancels, so a gain is more precise than
+/// either rate.
 #[test]
 fn what_mappings_share_cancels_in_a_gain() {
     let mut dice = Dice::new(32);
@@ -150,7 +151,7 @@ ns = 5
     let processors = Processors { count: 4, are_shared: false, quota: None };
     let inputs = Inputs::from_file(costs, &described.path, processors).expect("times");
     let rate = predict(&described.path.mapping, BURST, &inputs.costs, &inputs.env).kpps;
-    // 100 + 0.5 * 60 + 5 ns.
+    // A packet takes 100 + 0.5 * 60 + 5 ns.
     assert!((rate.value - 1e6 / 135.0).abs() < 1e-6, "{rate:?}");
     assert!((inputs.costs.stages[0].ticks.low - 90.0).abs() < 1e-9);
     assert_eq!(inputs.env.handover.producer_ticks.value, 7.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Predictions compared with the simulator, including the coverage of their intervals.
+//! Compares predictions, and the coverage of their intervals, with the simulator.
 
 use crate::sim::{
     Dice, TICKS_PER_SECOND, World, around, mapping, processed_kpps, random_mapping, run,
@@ -11,8 +11,8 @@ use linerate_record::figure::{Figure, Tier};
 
 const BURST: u32 = 32;
 
-/// Returns the environment of a world, each figure with an error of `noise` and a matching
-/// interval.
+/// Returns the environment that describes a simulated world; each figure has a relative error of
+/// `noise` and a matching interval.
 pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
     let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
     Environment {
@@ -73,7 +73,8 @@ fn a_cost_without_interval_gives_a_prediction_without_bound() {
     assert!(low.is_some() && high.is_some(), "without a ring its cost does not matter");
 }
 
-/// Computes the packet rate of a mapping from the world's parameters.
+/// Returns the true packet rate of a mapping, in packets per second, from the parameters of the
+/// simulated world.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
     let workers = world.true_ticks(mapping).into_iter().flatten();
     let largest = workers.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);

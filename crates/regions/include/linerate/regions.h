@@ -1,48 +1,51 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Counters around regions of a C program: code between two reads.
+/* Counts events in regions of a C program: the code between two reads of the counters.
  *
  *     static uint32_t parse;
  *     parse = lr_region("parse");            // once
  *     lr_region_enter(parse);                // per visit
  *     ...
- *     lr_region_add_units(packets);          // what the visit did
+ *     lr_region_add_units(packets);          // work done in this visit
  *     lr_region_leave(parse);
  *
  * Link with -llinerate_regions, the shared library, or with
  *
  *     liblinerate_regions.a -lpthread -ldl -lm -Wl,--gc-sections -s
  *
- * the last two drop unused parts of the Rust runtime, and its debug information. The record is
- * complete at all times, however the process ends:
+ * The last two flags drop unused parts of the Rust runtime and its debug information.
  *
- *     LINERATE_REGIONS=FILE            where it goes; %p stands for the number of the process
- *     LINERATE_REGIONS_UPDATES=0       write it at exit only, without a thread
- *     LINERATE_REGIONS_EVENTS=LIST     names of events, separated by commas; empty: ticks alone
- *                                      (default: instructions,cycles)
+ * The library is configured through environment variables:
  *
- * With LINERATE_REGIONS set, a thread (`linerate-record`) writes the record 50 ms after the first
- * region was entered, then at intervals that grow to a second, and replaces the file by rename;
- * exit() writes it once more. A process that ends by a signal, abort(), _exit() or kill -9 leaves
- * a record at most a second old; lr_regions_write() leaves a newer one. No signal handler is
- * installed for this. The thread blocks all signals, avoids isolated CPUs and those that measured
- * threads are pinned to, and runs at idle priority (SCHED_IDLE). A program that must be
+ *     LINERATE_REGIONS=FILE            file to write the record to; %p is replaced by the PID
+ *     LINERATE_REGIONS_UPDATES=0       write the record only at exit, without a background thread
+ *     LINERATE_REGIONS_EVENTS=LIST     event names, separated by commas; if empty, only ticks are
+ *                                      measured (default: instructions,cycles)
+ *
+ * With LINERATE_REGIONS set, a background thread (`linerate-record`) writes the record 50 ms after
+ * the first region was entered, then at intervals that grow to a second. It replaces the file by
+ * rename, so that the record is complete at all times, however the process ends. exit() writes the
+ * record once more. A process that ends by a signal, abort(), _exit() or kill -9 leaves a record
+ * that is at most a second old; lr_regions_write() writes a newer one. No signal handler is
+ * installed for this. The background thread blocks all signals, avoids isolated CPUs and those to
+ * which measured threads are pinned, and runs at idle priority (SCHED_IDLE). A program that must be
  * single-threaded, for unshare(2) or setns(2), sets LINERATE_REGIONS_UPDATES=0.
  *
  * Every thread has its own counters, opened when it first enters a region, which takes up to 2 ms.
- * Regions nest, up to 64 deep. The measuring overhead is calibrated in each thread and subtracted;
- * a region that takes less than ten times the overhead, nested regions included, gets no verdict.
- * Nor does one whose thread may have been off its CPU for more than 5 % of its ticks, unless
- * task_clock_ns is counted: then CPU time is used. Without counters, the record has ticks of the
- * timestamp counter, and the reason.
+ * Regions may be nested up to 64 deep. The measurement overhead is calibrated in each thread and
+ * subtracted; a region that takes less than ten times the overhead, including that of nested
+ * regions, gets no verdict. A region also gets no verdict if its thread may have been off its CPU
+ * for more than 5 % of the region's ticks, unless task_clock_ns is counted: then CPU time is used.
+ * Without counters, the record has ticks of the timestamp counter, and the reason why there are no
+ * counts.
  *
- * If the module kmod/pmu_user has enabled user access to ARM's PMU, hardware events are read from
- * its registers, in threads that stay on one CPU; the library then installs a SIGILL handler, which
- * passes on signals that are not its own. A program with its own handler must install it before it
- * first enters a region.
+ * If the kernel module kmod/pmu_user has enabled user access to ARM's PMU, hardware events are read
+ * from the PMU's registers in threads that stay on one CPU. The library then installs a SIGILL
+ * handler, which passes on signals that it did not cause. A program with its own SIGILL handler
+ * must install that handler before it first enters a region.
  *
- * Every function may be called from every thread at any time, but not from a signal handler, and
- * does nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF
- * defined, nothing is compiled in.
+ * Every function may be called from every thread at any time, but not from a signal handler. The
+ * functions do nothing in a child that was forked after its parent called one of them. With
+ * LINERATE_REGIONS_OFF defined, they are empty and need no library.
  */
 #ifndef LINERATE_REGIONS_H
 #define LINERATE_REGIONS_H
@@ -54,49 +57,53 @@
 extern "C" {
 #endif
 
-/* Counts every N packets, event sets taking turns. Belongs to the thread that made it. */
+/* A sampler, which reads the counters every N packets and alternates between sets of events. Only
+ * the thread that created it may use it, except for calls of lr_sampler_request_dump(). */
 typedef struct lr_sampler lr_sampler;
 
 #ifndef LINERATE_REGIONS_OFF
 
-/* The region of that name, new or not. Takes a lock: call it once per region. Null is a region that
- * is never kept. */
+/* Returns the region with this name, creating it if necessary. Takes a lock, so call it once per
+ * region, not per visit. For a null name, returns a region that is never recorded. */
 uint32_t lr_region(const char *name);
 
-/* Enters a region. Nothing if lr_region() did not return it. */
+/* Enters a region. Has no effect for a number that lr_region() did not return. */
 void lr_region_enter(uint32_t region);
 
-/* Leaves the innermost visit of the region, including all regions still open inside it.
- * 0; -1 if the region is not open, as one that lr_region() did not return. */
+/* Leaves the innermost visit of the region, and all regions still open inside it. Returns 0, or -1
+ * if the region is not open, as is always the case for a number that lr_region() did not return. */
 int lr_region_leave(uint32_t region);
 
-/* Reports work done in the innermost region that is open, e.g. packets. */
+/* Adds units of work, such as packets, to the innermost open region. */
 void lr_region_add_units(uint64_t units);
 
-/* Writes the record of the results so far; other threads may be running. 0, or a number of
- * errno.h. */
+/* Writes the record of the results so far to `file`; other threads may still be running. Returns 0,
+ * or an error number of errno.h. */
 int lr_regions_write(const char *file);
 
-/* A sampler called `name` in the record. `sets`: events separated by commas, sets by semicolons, as
- * "instructions,cycles;instructions,l1d_misses". A slice of a set lasts at least `every` packets;
- * after `rounds` slices of each set the sampler is full. NULL if `every` or `rounds` is 0. */
+/* Creates a sampler, whose results are called `name` in the record. `sets` lists the event sets,
+ * with events separated by commas and sets by semicolons, as in
+ * "instructions,cycles;instructions,l1d_misses". Each set is counted in slices of at least `every`
+ * packets; after `rounds` slices of each set, the sampler is full. Returns NULL if `every` or
+ * `rounds` is 0. */
 lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every, uint32_t rounds);
 
-/* Begins the first turn now, with `packets` packets done before it; without this the first update
- * begins it. */
+/* Starts the first slice now; `packets` packets were processed before it. Without this call, the
+ * first update starts the slice. */
 void lr_sampler_start(lr_sampler *sampler, uint64_t packets);
 
-/* Says that `packets` packets are done since the program began. 1 once the sampler is full. */
+/* Reports that `packets` packets have been processed since the program began. Returns 1 once the
+ * sampler is full, otherwise 0. */
 int lr_sampler_update(lr_sampler *sampler, uint64_t packets);
 
-/* Adds the results to the record, and starts again with the next update. */
+/* Adds the sampler's results to the record; sampling restarts with the next update. */
 void lr_sampler_dump(lr_sampler *sampler);
 
-/* From any thread: has the sampler dump in its own thread, at the end of its turn. It must not be
- * freed meanwhile. */
+/* Requests that the sampler dump its results in its own thread, at the end of the current slice.
+ * May be called from any thread. The sampler must not be freed before this function returns. */
 void lr_sampler_request_dump(lr_sampler *sampler);
 
-/* Ends a sampler. What was not dumped is lost. */
+/* Frees a sampler. Results that were not dumped are lost. */
 void lr_sampler_free(lr_sampler *sampler);
 
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic logs with known figures.
+//! Tests figures and verdicts with synthetic logs whose true values are known.
 
 use super::*;
 use crate::tree::{Amount, Outcome};
@@ -19,7 +19,8 @@ fn amount(ticks: f64, count: f64) -> Amount {
     Amount { ticks: exactly(ticks), counts }
 }
 
-/// 30 ticks and 10 counts inside; 100 and 25 for the whole pair.
+/// Returns the overhead of the tests: an empty region shows 30 ticks and 10 counts, and its entry
+/// and exit together cost 100 ticks and 25 counts.
 fn cost() -> Cost {
     Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
 }
@@ -46,7 +47,7 @@ fn regions(log: Log, events: &[Result<Event, String>]) -> RegionsReport {
     regions_of(log, events, None)
 }
 
-/// Two ticks per nanosecond.
+/// Reports the regions of a log, at two ticks per nanosecond.
 fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) -> RegionsReport {
     let names = ["a", "b", "c"].map(str::to_owned);
     let asked: Vec<String> = events
@@ -56,7 +57,8 @@ fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) ->
     report(&[Arc::new(log)], &[stay], 2.0, &names, &asked, events)
 }
 
-/// A visit in a synthetic program: its own ticks and counts, and the visits inside it.
+/// A visit to a region in a synthetic program: its own ticks and counts, and the visits nested in
+/// it.
 #[derive(Clone, Debug)]
 struct Visit {
     region: u32,
@@ -78,8 +80,9 @@ fn visits() -> impl Strategy<Value = Visit> {
     })
 }
 
-/// Adds up true ticks, true own ticks and true counts by path, and adds visits to the log as a
-/// program would show them, including their overhead. Returns what the enclosing region sees.
+/// Adds the true ticks, own ticks and counts of a visit to `truth`, by path, and adds the visit to
+/// the log as a real program would, overhead included. Returns the ticks and counts that the visit
+/// adds to the enclosing region.
 fn play(
     visit: &Visit,
     outer: (&str, usize),
@@ -117,7 +120,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// However regions are nested, the true values remain once the overhead is subtracted.
+    /// However regions are nested, subtracting the overhead gives exactly the true values.
     #[test]
     fn the_cost_is_subtracted_exactly(program in prop::collection::vec(visits(), 1..4)) {
         let log = log(&[Ok(Tier::Hw)]);
@@ -137,7 +140,7 @@ proptest! {
     }
 }
 
-/// Reports one region with this number of visits and ticks.
+/// Returns the report of one region with this number of visits, each of `ticks` ticks.
 fn one(visits: u64, ticks: u64) -> RegionReport {
     let log = log(&[]);
     let (place, node) = log.add(Region(0), Some(0)).unwrap();
@@ -176,7 +179,8 @@ fn an_uncertain_cost_makes_an_interval() {
     let spread = Estimate { low: 20.0, high: 45.0, ..exactly(30.0) };
     let ticks = figure("ticks", corrected(9000, 4, 2, spread, exactly(100.0)), 4, Tier::Sw);
     assert_eq!(ticks.as_number(), Some(8680.0));
-    // Four times the cost of 180 and 200; and zero cost.
+    // The low end subtracts four times the highest overhead (180 + 200 ticks); the high end
+    // subtracts nothing.
     assert_eq!((ticks.low, ticks.high), (Some(7480.0), Some(9000.0)));
     let ticks = figure("ticks", corrected(9, 4, 2, exactly(0.0), exactly(0.0)), 4, Tier::Sw);
     assert_eq!((ticks.low, ticks.high), (None, None));
@@ -200,8 +204,8 @@ fn a_verdict_has_the_share_and_cycles_per_instruction() {
     assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
 }
 
-/// An outer region with one visit, containing some nested regions with real work and many empty
-/// ones.
+/// An outer region has one visit, which contains one nested region with real work and many empty
+/// ones. With one empty region too many, the outer region gets no verdict.
 #[test]
 fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     let verdicts = |empty: u64| {
@@ -233,7 +237,8 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     );
 }
 
-/// CPU times of 2 and 4 µs, 4000 and 8000 ticks, regardless of wall time.
+/// The inner and the outer region have CPU times of 2 and 4 µs (4000 and 8000 ticks), whatever
+/// their wall time.
 #[test]
 fn processor_time_is_used_where_the_thread_was_away() {
     let verdicts = |inner: u64, outer: u64| {
@@ -262,14 +267,15 @@ fn processor_time_is_used_where_the_thread_was_away() {
 fn being_away_does_not_make_a_region_large_enough() {
     let log = log(&[Ok(Tier::Sw)]);
     let (_, node) = log.add(Region(0), Some(0)).unwrap();
-    // 10 ns longer than the calibrated inside cost, and a long time off-CPU.
+    // The visit has only 10 ns more CPU time than an empty region, but is off-CPU for a long time.
     node.add_visit(100_030, [20].into_iter());
     let verdict = &regions(log, &[event("task_clock_ns")]).regions[0].verdict;
     assert!(verdict.starts_with("cannot tell: a visit takes 20 ticks"));
     assert!(verdict.contains("off-CPU for 100 % of its ticks"), "{verdict}");
 }
 
-/// One visit of 10,000 ticks in a thread that has only totals.
+/// A visit takes 10,000 ticks in a thread for which only the kernel's accounting of the whole
+/// thread is known.
 #[test]
 fn no_verdict_for_a_thread_that_may_have_been_off_cpu() {
     let verdict = |stay: Stay| {
@@ -327,8 +333,8 @@ fn an_event_that_is_not_counted_says_why_in_its_place() {
     assert_eq!(report.tier, Tier::Sw);
 }
 
-/// Builds a report with two events read from registers and one from the kernel, with a visit that
-/// `disturb` may spoil.
+/// Returns the count of each event, and its method or the reason why it is absent, from a report
+/// with two events read from registers and one read from the kernel; `disturb` may spoil a visit.
 fn by_registers(disturb: fn(&Log, &Node)) -> Vec<(Option<f64>, String)> {
     let outcomes = [Ok(Tier::User), Ok(Tier::User), Ok(Tier::Sw)];
     let mut log = log(&outcomes);

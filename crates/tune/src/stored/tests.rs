@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The record of a tuning that was never run, written and read back.
+//! Tests a synthetic tuning record that is written and read back.
 
 use super::*;
 use crate::predict::Predicted;
@@ -42,7 +42,7 @@ fn worker(segment: u32, stages: &[&str]) -> WorkerReport {
     }
 }
 
-/// Two workers with two stages each.
+/// Returns the run of a baseline with two workers of two stages each.
 fn baseline() -> RunReport {
     RunReport {
         mapping: "parse+verify | nat44+count".to_owned(),
@@ -59,7 +59,8 @@ fn cost(name: &str, value: f64, hot: Option<f64>) -> StageCost {
     StageCost { name: name.to_owned(), ticks: about(value), reach: 0.9, hot_ticks }
 }
 
-/// One stage waits for memory, and the interval of the burst cost has no upper end.
+/// Returns a calibration in which one stage is memory-bound, and the interval of the burst cost has
+/// no upper end.
 fn calibrated() -> Calibration {
     let costs = Costs {
         source: cost("source", 41.3, None),
@@ -91,7 +92,7 @@ fn mapping() -> Mapping {
     Mapping { segments: vec![segment(0..2), segment(2..4)] }
 }
 
-/// Returns a tuning that was stopped before its rounds.
+/// Returns the predictions and the report of a tuning that was stopped before its rounds.
 fn tuned() -> (Predicted, TuneReport) {
     let measured = Measured::explain(mapping(), baseline());
     let predicted = predict(&shape(), &measured, &calibrated(), None);
