@@ -124,6 +124,8 @@ pub struct PeerActivity {
     /// softirqs that the process triggers.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
+    /// CPU on which its busiest thread last ran; `null` if unreadable.
+    pub cpu: Option<u32>,
 }
 
 /// A packet count and the counter it comes from.

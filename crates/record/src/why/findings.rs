@@ -62,6 +62,8 @@ pub enum Cause {
     SocketBuffer,
     /// The program does not read a socket that receives packets.
     UnreadSocket,
+    /// A firewall rule drops packets.
+    FirewallDrop,
     /// The accept queue of a listening socket overflows.
     AcceptQueue,
     /// The receiver's window limits the sender.
@@ -122,7 +124,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of the published list.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -134,6 +136,7 @@ impl Cause {
         Self::RingOverflow,
         Self::SocketBuffer,
         Self::UnreadSocket,
+        Self::FirewallDrop,
         Self::AcceptQueue,
         Self::ReceiveWindow,
         Self::SlowReceiver,
@@ -178,6 +181,7 @@ impl Cause {
             Self::RingOverflow => "ring_overflow",
             Self::SocketBuffer => "socket_buffer",
             Self::UnreadSocket => "unread_socket",
+            Self::FirewallDrop => "firewall_drop",
             Self::AcceptQueue => "accept_queue",
             Self::ReceiveWindow => "receive_window",
             Self::SlowReceiver => "slow_receiver",
