@@ -29,7 +29,7 @@ pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
     let stats = tids
         .iter()
         .take(THREADS_MAX)
-        .filter_map(|tid| Some(Stat::parse(&root.text(&format!("proc/{pid}/task/{tid}/stat"))?)?));
+        .filter_map(|tid| Stat::parse(&root.text(&format!("proc/{pid}/task/{tid}/stat"))?));
     stats.max_by_key(|stat| stat.user_ticks + stat.system_ticks).map(|stat| stat.cpu)
 }
 

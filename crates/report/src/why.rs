@@ -151,6 +151,7 @@ fn is_open(percent: &Figure) -> bool {
 fn gain_value(percent: &Figure) -> String {
     let Some(value) = percent.as_number() else { return "-".to_owned() };
     let whole = |value: f64| match value {
+        0.0 => "0".to_owned(),
         value if value.abs() < 10.0 => format!("{value:.1}"),
         value => whole(value),
     };
@@ -313,7 +314,7 @@ mod tests {
             gain_value(&Figure { low: Some(low), high: Some(high), ..figure })
         };
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
-        assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
+        assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0 to 62 %)");
         assert_eq!(gain(0.0, 0.0, 2100.0), "anything from 0 % to 22 times the rate");
         let open = |low: f64, value: f64| {
             let figure = Figure::exact("percent", value, Tier::Model, "");
