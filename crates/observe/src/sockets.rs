@@ -57,7 +57,8 @@ pub(crate) struct Sockets {
     /// Whether all UDP sockets in the namespace are watched.
     pub(crate) has_all_udp: bool,
     census: Census,
-    /// Open sockets that were looked for in a list: those not found in it are no TCP or UDP sockets.
+    /// Open sockets that were looked for in a list: those not found in it are of other kinds than
+    /// TCP and UDP.
     listed: BTreeSet<u64>,
     /// Reads the list of UDP sockets at the end of a slice.
     listing: Sparing,

@@ -41,8 +41,8 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
     const MOST: f64 = 0.8;
     let received = facts.protocol("Ip.InReceives").filter(|received| *received > 0)?;
     let left = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
-    // The tracepoint counts the drops of all namespaces: of these packets, at most those that
-    // vanished in this one.
+    // The tracepoint counts the drops of all namespaces: at most those that vanished here are of
+    // this one.
     let lost = received.saturating_sub(left);
     let by_firewall = dropped_for(facts, "NETFILTER_DROP")
         .filter(|dropped| lost > 0 && *dropped as f64 >= MOST * lost as f64)

@@ -281,8 +281,8 @@ impl Network {
         Ok(sockets)
     }
 
-    /// Returns the current state of a known socket; `None` if the socket is gone or, for UDP, if the
-    /// kernel finds another socket at the same address (SO_REUSEPORT).
+    /// Returns the current state of a known socket; `None` if the socket is gone or, for UDP, if
+    /// the kernel finds another socket at the same address (SO_REUSEPORT).
     ///
     /// # Errors
     /// The kernel does not answer.
