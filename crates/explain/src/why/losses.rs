@@ -36,8 +36,8 @@ pub(super) fn vanished(facts: &Facts<'_>) -> Option<Vanished> {
         "Ip.InUnknownProtos",
         "Ip.ReasmReqds",
     ];
-    /// Minimum share of the missing packets: below it, something else dropped some, and the firewall
-    /// may have dropped packets of other namespaces only.
+    /// Minimum share of the missing packets: below it, something else dropped some of them, and the
+    /// firewall may have dropped packets of other namespaces only.
     const MOST: f64 = 0.8;
     let received = facts.protocol("Ip.InReceives").filter(|received| *received > 0)?;
     let left = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
