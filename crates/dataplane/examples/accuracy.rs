@@ -151,8 +151,8 @@ fn rare_packets() -> Option<f64> {
 fn grown_work() -> Option<f64> {
     let stages = vec![stage("grow", "after", 10_000)];
     let worker = &report(stages, options(0.3, Rate::Max), false).workers[0];
-    let came_to_the_dear_part = worker.stages[1].packets >= 11_000;
-    came_to_the_dear_part.then_some((1.0 - worker.time?.busy).abs())
+    let reached_the_expensive_part = worker.stages[1].packets >= 11_000;
+    reached_the_expensive_part.then_some((1.0 - worker.time?.busy).abs())
 }
 
 /// Compares the CPU time taken by another thread, according to the profile, with the scheduler's

@@ -185,12 +185,21 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
+/// Number of packets below which costs per packet say nothing: most of the time is spent on
+/// something else.
+const FEW: u64 = 100;
+
 /// Formats the cost per packet, and its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
-    if packets > 0 {
-        text += &line("per packet", &costs(observation, packets as f64), style);
+    match packets {
+        0 => {}
+        1..FEW => {
+            let few = format!("- ({packets} packets are too few to divide the costs by)");
+            text += &line("per packet", &few, style);
+        }
+        _ => text += &line("per packet", &costs(observation, packets as f64), style),
     }
     if let Some(budget) = budget(observation) {
         text += &line("budget", &budget, style);
