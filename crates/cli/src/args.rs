@@ -3,6 +3,7 @@
 
 use crate::appearance::Color;
 use crate::budget::BudgetArgs;
+use crate::diff::DiffArgs;
 use crate::doctor::DoctorArgs;
 use crate::emit::{Destination, Output};
 use crate::explain::ExplainArgs;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Find the functions in which a running program spends its time, with intervals
     Profile(ProfileArgs),
+    /// Compare two profiles: which functions cost more, beyond the error of sampling
+    Diff(DiffArgs),
     /// Find the bottleneck of a packet path, try better mappings, keep the best
     Tune(TuneArgs),
     /// Profile every worker and stage of a packet path

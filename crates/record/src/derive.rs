@@ -11,6 +11,7 @@ mod kernels;
 mod memory;
 mod plan;
 mod profile;
+mod profile_diff;
 mod regions;
 mod run;
 mod stat;
@@ -73,6 +74,7 @@ impl Body {
             Self::Tcp(report) => &**report,
             Self::Why(report) => &**report,
             Self::Profile(report) => &**report,
+            Self::ProfileDiff(report) => &**report,
         }
     }
 }

@@ -138,6 +138,7 @@ fn command_of(body: &Body) -> &'static str {
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
         Body::Profile(_) => "profile",
+        Body::ProfileDiff(_) => "diff",
     }
 }
 

@@ -175,8 +175,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "the pipe is not the reason: no core's strands saturate it; placement may help if they evict \
-         each other's L1 lines, which separate runs would show",
+        "the pipe is not the reason: no core's strands saturate it; placement may help if they \
+         evict each other's L1 lines, which separate runs would show",
     )
     .because(evidence)
 }
