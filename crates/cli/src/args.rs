@@ -48,9 +48,8 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Results go to stdout, everything else to stderr. Exit status: 0 success, 1 the answer is no (--goal
-missed), 2 error. A command that runs a program exits with that program's status. LINERATE_COLOR,
-LINERATE_FORMAT and LINERATE_DETAILS=1 set the defaults for these options.";
+Results go to stdout, the rest to stderr. Exit status: 0 success, 1 goal missed, 2 error, or that of
+the program that was run. Defaults are set by LINERATE_COLOR, LINERATE_FORMAT, LINERATE_DETAILS=1.";
 
 /// Subcommands.
 ///
