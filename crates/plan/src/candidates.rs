@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Selects the mappings worth measuring.
 //!
-//! There are two kinds of proposal. The named ones are those that an engineer would try, and are
-//! always in the list: merge, merge and replicate, split at the balanced point, split off the stage
-//! that cannot be replicated, relieve the bottleneck, merge light segments. The other is the best
-//! of all mappings that the path and the processors allow, found exactly by the model (see
-//! `partition`): no mapping has a higher predicted rate at the same burst size.
+//! There are two kinds of proposal. The named proposals are those that an engineer would try, and
+//! are always in the list: merge, merge and replicate, split at the balanced point, split off the
+//! stage that cannot be replicated, relieve the bottleneck, merge light segments. The other
+//! proposal is the best of all mappings that the path and the processors allow, found by exact
+//! search (see `partition`): no mapping has a higher predicted rate at the same burst size.
 //!
 //! Left out: which processor a worker is pinned to, and stage orders other than the given one.
 
@@ -22,20 +22,20 @@ use std::ops::Range;
 /// packets of 1500 bytes fill an L2 of 512 KiB.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
-/// Minimum predicted relative gain for proposing another burst size: less is below the resolution
-/// of the rounds.
+/// Minimum predicted relative gain for proposing another burst size: a smaller gain is below the
+/// resolution of the measurement rounds.
 const MIN_BURST_GAIN: f64 = 0.01;
 
 /// A mapping worth measuring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// The change in words: `merge and replicate x2`.
+    /// The change in words, such as `merge and replicate x2`.
     pub name: String,
     /// Assignment of stages to workers; `tune` assigns the CPUs.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// Its prediction.
+    /// Predicted throughput of the mapping at this burst size.
     pub prediction: Prediction,
 }
 
@@ -62,13 +62,13 @@ impl PathShape {
         }
     }
 
-    /// The names of the stages, in order.
+    /// Returns the names of the stages, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.stages.iter().map(|(name, _)| name.as_str())
     }
 }
 
-/// The model's advice.
+/// Proposed and rejected mappings of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// Best prediction first. No mapping appears twice with the same burst, nor the baseline with
@@ -127,8 +127,8 @@ pub fn candidates(
     Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
-/// The mapping with the highest predicted rate for each number of CPUs up to those of `env`, fewest
-/// first; none for an unusable number.
+/// Returns the mapping with the highest predicted rate for each number of CPUs up to those of
+/// `env`, fewest CPUs first. A number of CPUs that no mapping can use is skipped.
 pub fn best_of_each(
     shape: &PathShape,
     costs: &Costs,
@@ -140,7 +140,8 @@ pub fn best_of_each(
     search.cuts().into_iter().flatten().map(mapping).collect()
 }
 
-/// The mapping with smaller bursts, smallest first: packets wait less for each other.
+/// Returns proposals for the same mapping with smaller bursts, smallest first. Smaller bursts
+/// reduce latency, since packets wait less for each other.
 pub fn smaller_bursts(
     costs: &Costs,
     env: &Environment,
@@ -160,7 +161,7 @@ fn rate(proposal: &Proposal) -> f64 {
     proposal.prediction.kpps.value
 }
 
-/// Highest prediction first; among equals, the smaller mapping first.
+/// Sorts the proposals: highest predicted rate first; among equal rates, the smaller mapping first.
 pub fn order(proposals: &mut [Proposal]) {
     let size = |p: &Proposal| (p.mapping.workers(), p.mapping.segments.len(), p.burst);
     proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
@@ -199,7 +200,7 @@ impl Search<'_> {
         self.shape.stages.len()
     }
 
-    /// The first of `stages` with global state.
+    /// Returns the first of `stages` that has global state.
     fn global(&self, mut stages: Range<usize>) -> Option<usize> {
         stages.find(|&i| self.shape.stages[i].1 == State::Global)
     }
@@ -212,7 +213,8 @@ impl Search<'_> {
         format!("`{}` {ONE_STATE}", self.shape.stages[stage].0)
     }
 
-    /// Rules out `name`, which needs more than one worker, on a single-CPU machine.
+    /// Rules out the change `name`, which needs more than one worker, if the machine has a single
+    /// CPU; returns whether it did.
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
@@ -251,8 +253,8 @@ impl Search<'_> {
         }
     }
 
-    /// The stages from the first to the last one with global state on a separate worker, earlier
-    /// and later stages on the remaining workers.
+    /// Adds the mapping that runs the stages from the first to the last one with global state on a
+    /// separate worker, and the earlier and later stages on the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
         let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
@@ -285,7 +287,8 @@ impl Search<'_> {
         list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
-    /// More workers for the segment that limits the baseline according to the model.
+    /// Adds mappings with more workers for the segment that limits the baseline according to the
+    /// model.
     fn relieve(&self, list: &mut List<'_>) {
         let baseline = unpinned(list.baseline);
         if baseline.segments.len() < 2 {
@@ -309,7 +312,8 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer workers than in the baseline, at minimum cost.
+    /// Adds mappings with fewer workers than the baseline, merged so that the largest load stays
+    /// minimal.
     fn merge_light(&self, list: &mut List<'_>) {
         for workers in (1..list.baseline.workers()).rev() {
             let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
@@ -321,14 +325,15 @@ impl Search<'_> {
         }
     }
 
-    /// The best partition and replication of the stages for each number of workers.
+    /// Returns the best partition and replication of the stages for each number of workers,
+    /// starting with one.
     fn cuts(&self) -> Vec<Option<Vec<Part>>> {
         let load = |stages, replicas| self.terms.load(stages, replicas);
         let max_replicas = |stages| self.max_replicas(stages);
         minimax(self.stages(), self.env.cpus, max_replicas, load)
     }
 
-    /// The mapping with the highest predicted rate.
+    /// Adds the mapping with the highest predicted rate of all.
     fn best(&self, list: &mut List<'_>) {
         let rated = self.cuts().into_iter().flatten().map(|parts| {
             let workers = parts.iter().map(|p| p.replicas as usize).sum();
@@ -352,8 +357,8 @@ impl Search<'_> {
     }
 }
 
-/// Burst sizes other than `burst` for which the rings of `mapping`, with capacity `ring`, have room
-/// for two bursts: one is filled while another is drained.
+/// Returns the burst sizes other than `burst` for which the rings of `mapping`, with a capacity of
+/// `ring` packets, have room for two bursts, so that one is filled while the other is drained.
 pub(crate) fn other_bursts(ring: u32, mapping: &Mapping, burst: u32) -> impl Iterator<Item = u32> {
     let rings = mapping.segments.len() > 1;
     let room = if rings { ring / 2 } else { u32::MAX };
@@ -368,7 +373,7 @@ fn whole(part: Part) -> Segment {
     segment(part.atoms, part.replicas)
 }
 
-/// The mapping without CPU pinning.
+/// Returns the mapping without CPU pinning.
 pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     let segments = mapping.segments.iter().map(|s| segment(s.stages.clone(), s.replicas));
     Mapping { segments: segments.collect() }
@@ -378,8 +383,9 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
 /// merging neighbouring segments and removing replicas, the one that minimizes the largest load.
 ///
 /// Loads are stage costs divided by replicas; without costs all stages count the same. A merged
-/// segment never has more replicas than any of its parts, which protects stages that must not be
-/// replicated. CPU pinning is dropped, since there are fewer workers. `cpus` 0 counts as 1.
+/// segment never has more replicas than any of the segments merged into it, which protects stages
+/// that must not be replicated. CPU pinning is dropped, since there are fewer workers. `cpus` 0
+/// counts as 1.
 pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
     let cpus = cpus.max(1);
     if mapping.workers() <= cpus {
@@ -413,7 +419,8 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
     }
 }
 
-/// Ticks per packet for the path, without rings.
+/// Returns the ticks of `stages` per packet entering the path, including the source or the sink
+/// where they adjoin, but without rings.
 fn work(costs: &Costs, stages: Range<usize>) -> f64 {
     let ends =
         [(stages.start == 0, &costs.source), (stages.end == costs.stages.len(), &costs.sink)];

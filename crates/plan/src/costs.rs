@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of each stage, from a measured run, and the memory-bound stages.
+//! Derives the cost of each stage from a measured run, and identifies the memory-bound stages.
 //!
 //! Costs are ticks of the timestamp counter per packet *entering the path*. A stage after a filter
 //! that drops half the packets has half the weight, so that the costs of different stages add up to
@@ -20,7 +20,7 @@ const MEMORY_RATIO: f64 = 1.5;
 /// two L2 hits (about 14 cycles each), which no mapping removes.
 const MEMORY_TICKS: f64 = 30.0;
 
-/// One stage, or one end of the path.
+/// Cost of one stage, or of one end of the path (source or sink).
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageCost {
     /// The stage's name; `source` or `sink` for the ends.
@@ -43,9 +43,9 @@ pub struct Costs {
     pub stages: Vec<StageCost>,
     /// Cost of delivering packets to the sink.
     pub sink: StageCost,
-    /// Packets per burst in that run.
+    /// Packets per burst in the measured run.
     pub burst: u32,
-    /// Workers that ran concurrently in that run, and slowed each other down.
+    /// Number of workers that ran concurrently in the measured run, and slowed each other down.
     pub workers: usize,
 }
 
@@ -56,14 +56,14 @@ pub enum CostsError {
     NoPackets,
     /// A stage of the path is not in the run: the record is from another path.
     NotInRun {
-        /// The stage, or `source` or `sink`.
+        /// Name of the stage, or `source` or `sink`.
         stage: String,
     },
     /// A stage processed packets but its service time is unavailable.
     Unreadable {
-        /// The stage, or `source` or `sink`.
+        /// Name of the stage, or `source` or `sink`.
         stage: String,
-        /// Reason, in the words of the record.
+        /// Why the service time is unavailable, in the words of the record.
         reason: String,
     },
 }
@@ -93,7 +93,7 @@ impl fmt::Display for CostsError {
 impl std::error::Error for CostsError {}
 
 impl Costs {
-    /// The costs of the stages of `path` in `run`, which used bursts of `burst` packets.
+    /// Derives the costs of the stages of `path` from `run`, which used bursts of `burst` packets.
     pub fn from_run(run: &RunReport, path: &Path, burst: u32) -> Result<Self, CostsError> {
         let profile = Profile::new(run).ok_or(CostsError::NoPackets)?;
         let stages =
@@ -142,13 +142,14 @@ pub struct MemoryStage {
     pub name: String,
     /// Ticks per packet entering the path, on the run's own packets.
     pub normal: Estimate,
-    /// The same when the source repeats a few packets, so that all data stays cached; scaled to the
-    /// share of packets that reach the stage in the normal run.
+    /// Ticks per packet entering the path when the source repeats a few packets, so that all data
+    /// stays cached; scaled to the share of packets that reach the stage in the normal run.
     pub hot: Estimate,
 }
 
 impl MemoryStage {
-    /// Whether the difference is large enough to call the stage memory-bound.
+    /// Returns whether the difference between the two costs is large enough to call the stage
+    /// memory-bound.
     pub fn is_memory_bound(&self) -> bool {
         self.normal.value > MEMORY_RATIO * self.hot.value
             && self.normal.value - self.hot.value > MEMORY_TICKS

@@ -10,55 +10,56 @@
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
 //! none saturated -> the source sets the rate, if the first segment waits for packets, no worker
 //!                   waits for room and the source has a rate; otherwise cannot tell
-//! one            -> that one, unless another clearly spends more ticks per packet of the path:
-//!                   then it was never seen waiting only because it was preempted
-//! several        -> the one with the largest load, if its interval is above that of the next one;
+//! one            -> that segment, unless another one clearly spends more ticks per packet of the
+//!                   path: then its worker never waits only because it was preempted; cannot tell
+//! several        -> the segment with the largest load, if its interval is above that of the next;
 //!                   otherwise cannot tell
 //! stage          = the stage of that worker with the most ticks per packet that enters the worker;
 //!                   source, sink and rings do not count as stages
 //! ```
 //!
-//! Time shares cover the whole run, service times only clean windows; the two are measured
-//! independently and must agree for a finding. The finding identifies the limit of *this* run; the
-//! gain from another mapping is for the model to predict.
+//! Time shares cover the whole run; service times cover only clean windows, in which the worker was
+//! not preempted. The two are measured independently and must agree for a finding. The finding
+//! identifies the limit of *this* run; the gain from another mapping is for the model to predict.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
 use linerate_record::run::{RunReport, TimeShares, WorkerReport};
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
-/// Busy share above which a worker counts as never waiting. A bottleneck waits a little after each
-/// preemption of an adjacent worker and at burst boundaries; relieving a worker within 5 % of the
-/// bottleneck would by itself gain next to nothing.
+/// Busy share from which a worker counts as saturated, that is, as never waiting. Even a bottleneck
+/// waits a little after each preemption of an adjacent worker and at burst boundaries. Relieving
+/// only one of several workers that are within 5 % of the bottleneck would gain next to nothing.
 const SATURATED: f64 = 0.95;
 
-/// Share of time spent waiting for room below which the wait is jitter: bursts fill a ring now and
-/// then.
+/// Share of running time that a worker may spend blocked by a full ring before it counts as
+/// back-pressure. Shorter waits are jitter: bursts fill a ring now and then.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// Drop share above which a ring counts as full: if the ring did not drop, the preceding worker
-/// would wait.
+/// Share of dropped packets above which a ring counts as full. If the ring did not drop packets,
+/// its producer would have to wait.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Difference in busy share above which replicas are reported as uneven: one worker is idle a fifth
-/// of the time.
+/// Difference between the busy shares of two replicas above which their load is reported as uneven:
+/// one of them is idle for a fifth of the time.
 const UNEVEN: f64 = 0.20;
 
-/// Minimum number of clean windows per worker. The range of six windows contains the median with a
-/// probability of 1 - 2^-5 = 97 %; that of five only with 94 %, less than the 95 % of our
-/// intervals.
+/// Minimum number of clean windows (windows without a preemption) per worker. The range of six
+/// windows contains the median with a probability of 1 - 2^-5 = 97 %; that of five only with 94 %,
+/// less than the 95 % of the intervals used here.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
-/// Share of preempted windows above which, with several workers, waiting reflects the system rather
-/// than the path. A single worker has no other worker to wait for.
+/// Share of preempted windows of a worker above which the waiting of the other workers reflects the
+/// system rather than the path. The limit does not apply to a single worker, for which no other
+/// worker waits.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Names the bottleneck of `run`, or the reason why it cannot be determined, and where the packets
-/// ended up if none reached the sink.
+/// Returns the bottleneck of `run`, or the reason why it cannot be determined. If no packet reached
+/// the sink, the finding also says where the packets ended up.
 ///
-/// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
-/// held each other back. If the record lacks this information, the source is assumed to have a
-/// fixed rate.
+/// A source without a fixed rate is never reported as the limit: if all workers wait for packets,
+/// the source's queues held each other back. If the record does not say whether the source has a
+/// fixed rate, it is assumed to have one.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
@@ -71,7 +72,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// Diagnoses the run from the workers' waiting times.
+/// Diagnoses the run from the shares of time that its workers spend waiting.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet reached the sink");
@@ -98,8 +99,8 @@ fn by_waiting(run: &RunReport) -> Finding {
     }
 }
 
-/// All workers wait although the source always has packets: one stream feeds all of the source's
-/// queues, and no queue may run far ahead of the slowest.
+/// Returns the finding for a run in which all workers wait although the source always has packets.
+/// One stream feeds all of the source's queues, and no queue may run far ahead of the slowest.
 fn held_back(run: &RunReport) -> Finding {
     let lost = |worker: &&WorkerReport| worker.time_or_zero().lost;
     let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
@@ -117,7 +118,7 @@ struct Leader<'a> {
     segment: &'a Segment<'a>,
     worker: &'a WorkerReport,
     busy: f64,
-    /// Ticks per packet entering the path.
+    /// Ticks that this replica spends per packet entering the path; `None` if unknown.
     load: Option<Estimate>,
 }
 
@@ -126,8 +127,8 @@ impl Leader<'_> {
         self.load.map_or(0.0, |l| l.value)
     }
 
-    /// Whether this replica has more work per packet than `other`, with no overlap of the
-    /// intervals.
+    /// Returns whether this replica has more work per packet than `other`, with intervals that do
+    /// not overlap. False if either load is unknown.
     fn is_above(&self, other: &Leader<'_>) -> bool {
         matches!((self.load, other.load), (Some(a), Some(b)) if a.low > b.high)
     }
@@ -144,13 +145,14 @@ fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
     Leader { segment, worker, busy, load: profile.load(segment, worker) }
 }
 
-/// Returns busy time as a share of running time.
+/// Returns the worker's busy time as a share of its running time.
 fn busy_share(worker: &WorkerReport) -> f64 {
     let time = worker.time_or_zero();
     running_share(&time, time.busy)
 }
 
-/// Returns `part` as a share of the worker's running time.
+/// Returns `part`, which is one of the shares in `time`, as a share of the worker's running time
+/// (busy, starved or blocked, but not preempted).
 fn running_share(time: &TimeShares, part: f64) -> f64 {
     let running = time.busy + time.starved + time.blocked;
     if running > 0.0 { part / running } else { 0.0 }
@@ -213,8 +215,8 @@ fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     )
 }
 
-/// Handles a run without a saturated worker: either all wait for packets, or the bottleneck moves
-/// between workers.
+/// Returns the finding for a run without a saturated worker. Either all workers wait for packets,
+/// so that the source limits the rate, or the bottleneck moves between workers.
 fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
@@ -284,7 +286,8 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// Describes how the segments next to the bottleneck wait, if there are any.
+/// Describes how long the workers of the adjacent segments wait: the upstream worker for room, the
+/// downstream worker for packets. Empty for a path of one segment.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.worker.segment;
     let mut text = String::new();
@@ -301,7 +304,7 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     text
 }
 
-/// Reports unequal load among the bottleneck's replicas.
+/// Describes unequal load among the bottleneck's replicas; empty if the load is even.
 fn uneven(leader: &Leader<'_>) -> String {
     let busy = |s: &&&WorkerReport| busy_share(s);
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));

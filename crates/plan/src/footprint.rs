@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache level that holds a path's packets, and what loads from it cost.
+//! Determines which cache level holds a path's packets, and how long a load from that level takes.
 //!
 //! A source cycles through its frames and copies each into a buffer, so every path reuses frames
 //! and buffers. With the level sizes measured by `linerate memory`:
 //!
 //! ```text
-//! share  = (frames + buffers) / queues of the source: what one worker meets at least
+//! share  = (frames + buffers) / queues of the source: the minimum that one worker touches
 //! home   = the nearest level that holds `share`
-//! cost   = a load from there, with its translation in the worst place, by the upper end of its
-//!          interval
+//! cost   = the time of a load from that level with the most expensive address translation: the
+//!          upper end of its interval
 //! ```
 //!
 //! The cost is an upper bound: loads overlap, and frames are read in order, which favours the
-//! prefetchers. There is no cost if one of the levels was not measured or has only a lower bound.
-//! Whether a stage waits at all is separate evidence, from comparing a run on few packets with a
-//! run on all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two. Not
-//! included: stage tables, whose size only the stages know.
+//! prefetchers. The cost is unknown if it was not measured or has only a lower bound. Whether a
+//! stage waits for memory at all is determined separately, by comparing a run on a few packets with
+//! a run on all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two.
+//! The tables of the stages are not included, since only the stages know their size.
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::memory::{MemoryLevel, MemoryReport};
@@ -37,20 +37,20 @@ pub struct Footprint {
 /// Location of a path's packets in the memory hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
-    /// Bytes used by one worker.
+    /// Bytes of frames and buffers that one worker uses.
     pub bytes: u64,
-    /// Name of the level.
+    /// Name of the nearest cache level, or memory, that holds these bytes.
     pub level: String,
     /// Maximum wait for a load from this level, or why it is unknown.
     pub wait: Result<Wait, String>,
-    /// Conclusion, if the packets exceed L2 or a level behind it.
+    /// Conclusion in words, if the packets exceed L2 or a level behind it; otherwise `None`.
     pub sentence: Option<String>,
 }
 
-/// Maximum wait for a load.
+/// Maximum time that a load from a level of the memory hierarchy takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// Nanoseconds.
+    /// Wait in nanoseconds.
     pub ns: f64,
     /// Wait in core cycles; `None` if the core clock is unknown.
     pub cycles: Option<f64>,
@@ -61,7 +61,7 @@ pub struct Wait {
 pub struct KnownMemory {
     /// Results of `linerate memory`.
     pub report: MemoryReport,
-    /// Age: `3 hours`.
+    /// Age of the profile in words, such as `3 hours`.
     pub age: String,
 }
 
@@ -83,10 +83,11 @@ impl Unknown {
     }
 }
 
-/// Determines which level holds a path's packets, from a profile that is `age` old.
+/// Determines which level holds a path's packets, from the machine profile `memory`, which is `age`
+/// old.
 ///
 /// # Errors
-/// The reason why the level is unknown.
+/// Returns the reason why the level is unknown.
 pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
     let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
     let size = |level: &MemoryLevel| level.size_bytes.as_number();
@@ -126,7 +127,7 @@ fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     Ok(most)
 }
 
-/// Returns the upper end of a figure.
+/// Returns the upper end of a figure's interval, or its value if it has no interval.
 fn upper(figure: &Figure) -> Result<f64, String> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), None, None) => Ok(value),
@@ -201,8 +202,8 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     }
 }
 
-/// Expresses the waiting time of the memory-bound stages as a number of loads from the level that
-/// holds the packets.
+/// Returns one sentence for each memory-bound stage, which expresses its waiting time as a number
+/// of loads from the level that holds the packets.
 pub fn waits(costs: &Costs, home: &Home, ticks_per_s: f64) -> Vec<String> {
     let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
     let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
@@ -296,7 +297,8 @@ mod tests {
         assert!(sentence.ends_with(wanted), "{sentence}");
     }
 
-    /// The cost of a walk with a full interval, with one end of the interval, and without a value.
+    /// Checks a page-walk cost with a full interval, with only its lower end, and without a value:
+    /// only the full interval gives a wait.
     #[test]
     fn an_upper_bound_is_the_upper_end() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
@@ -314,7 +316,7 @@ mod tests {
         let mut memory = memory();
         memory.costs[0].ns = absent("ns");
         assert!(home(&footprint, &memory, "1 day").expect("a level").wait.is_err());
-        // Without a known clock there are no cycles, but there are still ns.
+        // Without a known core clock, the wait is unknown in cycles but known in ns.
         memory.costs.clear();
         memory.levels[2].latency_cycles = absent("cycles");
         let wait = home(&footprint, &memory, "1 day").expect("a level").wait;

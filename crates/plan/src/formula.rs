@@ -54,7 +54,7 @@ pub fn plan(subject: &Subject<'_>, formula: &Formula<'_>) -> PlanReport {
     report
 }
 
-/// A mapping, CPUs excluded, and a burst size.
+/// A mapping, without CPU pinning, and a burst size in packets.
 #[derive(Clone, Debug)]
 struct Setting {
     mapping: Mapping,
@@ -90,7 +90,7 @@ impl<'a> Planning<'a> {
         Self { subject, formula, costs, env, limits, written, advice }
     }
 
-    /// Converts the rate of all flows to the rate of one flow.
+    /// Converts the total rate of all flows to the rate of one flow.
     fn of_flow(&self, all: Estimate) -> Estimate {
         let flows = f64::from(self.formula.inputs.flows);
         let [value, low, high] = [all.value, all.low, all.high].map(|kpps| kpps / flows);
@@ -103,8 +103,8 @@ impl<'a> Planning<'a> {
         self.limits.cap(of.evidence.kpps, mapping.workers(), *burst)
     }
 
-    /// Whether the cost of a burst was measured. With an assumed cost, no burst size is certain to
-    /// be better than another.
+    /// Returns whether the cost of a burst was measured. With an assumed cost, no burst size is
+    /// certain to be better than another.
     fn knows_bursts(&self) -> bool {
         self.env.burst_ticks.n > 0
     }

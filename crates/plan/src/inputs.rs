@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs to a plan: costs and machine, from a run record or the path file, with the origin of each
-//! figure.
+//! Inputs to a plan: the costs of the stages and the properties of the machine, taken from a run
+//! record or from the path file, with the origin of each figure.
 //!
 //! Values found in neither source are assumed, with an interval wide enough for everything observed
 //! so far, and listed as assumptions.
@@ -18,16 +18,17 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Assumed speed of a CPU with all CPUs busy, relative to its speed alone: from two virtual CPUs
-/// sharing one core to no slowdown.
+/// Assumed speed of a CPU while all CPUs are busy, relative to its speed while the others are idle:
+/// value, low end and high end. The low end is that of two virtual CPUs that share one core; the
+/// high end means no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 
-/// Costs and machine, with their sources.
+/// Stage costs and machine properties from which a plan is made, with their sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     /// Costs of the stages.
     pub costs: Costs,
-    /// Costs added by the machine.
+    /// Properties of the machine, and the costs that it adds to those of the stages.
     pub env: Environment,
     /// CPU quota of the workers, in CPUs; `None` without a quota.
     pub quota: Option<f64>,
@@ -35,7 +36,7 @@ pub struct Inputs {
     pub flows: u32,
     /// Source of the costs, in words.
     pub from: String,
-    /// Origin of the figures.
+    /// All input figures, each with its origin, for the report.
     pub list: Vec<Input>,
 }
 
@@ -53,30 +54,30 @@ pub struct Processors {
 /// Reason why no plan can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputsError {
-    /// The run has no costs.
+    /// The costs of the stages cannot be derived from the run.
     Costs(CostsError),
     /// The run has a stage that the path does not have.
     OtherPath {
-        /// The stage.
+        /// Name of the stage.
         stage: String,
     },
     /// The file gives no time for a stage.
     NoTime {
-        /// The stage.
+        /// Name of the stage.
         stage: String,
     },
     /// The file gives no instruction count for a stage.
     NoInstructions {
-        /// The stage.
+        /// Name of the stage.
         stage: String,
     },
-    /// The mapping has more workers than CPUs.
+    /// The mapping, with the workers outside the path, needs more CPUs than are available.
     TooFewWorkers {
         /// Number of workers in the mapping.
         wanted: usize,
-        /// Workers outside it.
+        /// Number of workers outside the mapping, which need CPUs too.
         beside: usize,
-        /// Available CPUs.
+        /// Number of available CPUs.
         available: usize,
     },
 }
@@ -123,7 +124,8 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Checks that a path's mapping and `beside` additional workers fit on a machine.
+/// Checks that the workers of a path's mapping and `beside` additional workers fit on a machine
+/// with `available` CPUs.
 ///
 /// # Errors
 /// [`InputsError::TooFewWorkers`] if they do not fit.
@@ -139,7 +141,8 @@ impl Inputs {
     /// Takes the inputs from a run of `path` with bursts of `burst` packets; `from` names the run.
     ///
     /// # Errors
-    /// The run is of another path or has no costs, or the path's mapping does not fit.
+    /// The run is of another path, the costs cannot be derived from it, or the path's mapping does
+    /// not fit on `processors`.
     pub fn from_run(
         run: &RunReport,
         path: &Path,
@@ -173,7 +176,8 @@ impl Inputs {
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
-    /// Replaces the machine's ring and burst costs with those measured during tuning.
+    /// Replaces the machine's ring and burst costs with those measured during tuning. A cost that
+    /// was not measured there is kept.
     pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
         let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
             .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));
@@ -191,10 +195,11 @@ impl Inputs {
         self
     }
 
-    /// Takes the inputs from the nanoseconds in the path file of `path`.
+    /// Takes the inputs from the nanoseconds per packet that the path file of `path` gives for each
+    /// stage.
     ///
     /// # Errors
-    /// A stage has no time, or the path's mapping does not fit.
+    /// A stage has no time, or the path's mapping does not fit on `processors`.
     pub fn from_file(
         given: &GivenCosts,
         path: &Path,
@@ -237,21 +242,21 @@ impl Inputs {
 /// Name of the cost per burst in the list of inputs.
 const BURST: &str = "cost per burst";
 
-/// Replaces the input that has the same name.
+/// Replaces the input in `list` that has the same name as `by`.
 fn replace(list: &mut [Input], by: Input) {
     if let Some(input) = list.iter_mut().find(|input| input.name == by.name) {
         *input = by;
     }
 }
 
-/// Ticks per second when a tick is a nanosecond.
+/// Ticks per second for costs given in nanoseconds: one tick is one nanosecond.
 const NS: f64 = 1e9;
 
 fn all(costs: &Costs) -> impl Iterator<Item = &StageCost> {
     [&costs.source].into_iter().chain(&costs.stages).chain([&costs.sink])
 }
 
-/// Returns a stage of the run that the path does not have.
+/// Returns the name of a stage in the run that the path does not have, if there is one.
 fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     let is_known = |stage: &StageReport| {
         let ends = ["source", "sink", "ring in", "ring out"];
@@ -300,7 +305,7 @@ fn around(value: f64, spread: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
-/// Describes the machine, and adds assumptions about it to the list.
+/// Returns the machine's properties, and adds the assumptions among them to `list`.
 fn environment(
     ticks_per_s: f64,
     processors: Processors,
@@ -342,12 +347,13 @@ fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
     }
 }
 
-/// Returns a figure for a plan, with its origin.
+/// Returns an input to a plan: a figure's name, its value as text, and its origin.
 pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
-/// Returns the origin of a stage's figure.
+/// Returns the origin of the figure named `key` of a stage: fitted or assumed if the path file says
+/// so, otherwise given.
 pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {

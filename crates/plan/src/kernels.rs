@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Share of the work spent in checksum and copy, and whether another variant would be faster.
+//! Determines the share of the work spent in checksum and copy, and whether another variant of
+//! these kernels would be faster.
 //!
 //! A choice is a variant by name, or `selected`: for each kernel, the variant selected on the
 //! machine of the run. Over the calls that every worker logged and replayed:
@@ -31,9 +32,9 @@ use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "replay of the logged calls on warm data";
 
-/// Returns the share of each stage's work spent in kernels, before and after, including source and
-/// sink; for checksum, copy and any other kernel that a stage calls. `None` if neither run logged
-/// calls.
+/// Returns the share of each stage's work that is spent in kernels, in the runs `before` and
+/// `after` a change of mapping. It covers checksum, copy and any other kernel that a stage calls,
+/// and includes the source and the sink. `None` if neither run logged calls.
 pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>> {
     let uses = || [before, after].into_iter().flat_map(stages).filter_map(|s| s.kernels.as_ref());
     uses().next()?;
@@ -63,7 +64,8 @@ fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
     run.workers.iter().flat_map(|worker| &worker.stages)
 }
 
-/// Returns the share of a kernel over all replicas of a stage.
+/// Returns the share of a stage's service time that is spent in `kernel`, over all replicas of the
+/// stage.
 fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |reason: &str| Figure::absent("ratio", Tier::Sw, METHOD, reason);
@@ -116,7 +118,8 @@ struct Use<'a> {
 }
 
 impl Use<'_> {
-    /// Returns the time under this choice, relative to the variant in use.
+    /// Returns the time of the calls with the variant that `choice` selects, relative to the
+    /// variant in use; `None` if that variant did not replay the calls.
     fn ratio(&self, choice: &str) -> Option<Estimate> {
         let is_it = |name: &str, selected| match choice {
             SELECTED => selected,
@@ -127,7 +130,8 @@ impl Use<'_> {
     }
 }
 
-/// A choice at its value or at one end of its intervals; `None` for the variants in use.
+/// A choice of variants, evaluated at the values of its time ratios or at one end of their
+/// intervals; `None` for the variants in use.
 type Choice<'a> = Option<(&'a str, End)>;
 
 #[derive(Clone, Copy)]
@@ -137,7 +141,7 @@ enum End {
     High,
 }
 
-/// The kernel calls of a run, and their context.
+/// The kernel calls of a run, with the run and the number of packets that entered its path.
 struct Calls<'a> {
     run: &'a RunReport,
     entered: f64,
@@ -145,7 +149,7 @@ struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Returns `None` if no call was timed.
+    /// Collects the timed kernel calls of `run`; returns `None` if no call was timed.
     fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
@@ -164,7 +168,7 @@ impl<'a> Calls<'a> {
         (!uses.is_empty()).then_some(Self { run, entered, uses })
     }
 
-    /// Returns `selected` and every variant that replayed all calls.
+    /// Returns the choices that replayed all calls: `selected`, and variants by name.
     fn choices(&self) -> Vec<&str> {
         let mut choices = vec![SELECTED];
         for variant in self.uses.iter().flat_map(|one| &one.of.variants) {
@@ -176,7 +180,8 @@ impl<'a> Calls<'a> {
         choices
     }
 
-    /// Returns the ticks per packet entering the path for the calls selected by `which`.
+    /// Returns the ticks per packet entering the path for the calls selected by `which`, if they
+    /// use `choice`.
     fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Estimate {
         let mut sum = NOTHING;
         for one in self.uses.iter().filter(|one| which(one)) {
@@ -187,7 +192,8 @@ impl<'a> Calls<'a> {
         sum
     }
 
-    /// Returns these ticks for the variants in use.
+    /// Returns the ticks per packet entering the path for the calls selected by `which`, with the
+    /// variants in use.
     fn in_use(&self, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
     }
@@ -206,7 +212,8 @@ impl<'a> Calls<'a> {
         then - now
     }
 
-    /// Returns the rate in kpps if the busiest worker never waits.
+    /// Returns the rate of the path in kpps if its calls use `choice` and the busiest worker never
+    /// waits.
     fn path_kpps(&self, choice: Choice<'_>) -> f64 {
         let loads = self.run.workers.iter().enumerate().filter_map(|(index, worker)| {
             let load = worker.ticks_per_packet.as_number()? * given(worker) / self.entered;
@@ -215,7 +222,7 @@ impl<'a> Calls<'a> {
         self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Returns the rate in kpps of a worker that runs only this stage.
+    /// Returns the rate in kpps of a worker that runs only this stage and uses `choice`.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
         self.run.ticks_per_s / (ticks / self.reach(name)) / 1e3

@@ -9,9 +9,10 @@
 //! 4. [`candidates`] searches the mappings that a path and a given number of processors allow.
 //! 5. [`verdict`] chooses among the measured mappings.
 //!
-//! In addition, [`footprint`] determines which cache level holds the packets; [`kernels`] the share
-//! of the work spent in checksum and copy, and their best variant for the path; [`routines`] which
-//! of the routines timed by `linerate kernels` are worth selecting by name.
+//! In addition, [`footprint`] determines which cache level holds the packets, and [`kernels`]
+//! determines the share of the work spent in checksum and copy, and the fastest variant of each for
+//! the path. [`routines`] determines which of the routines timed by `linerate kernels` are worth
+//! selecting by name.
 //!
 //! [`search`] recommends changes before anything has run. It queries a [`predictor`]: [`formula`]
 //! is the predictor for this machine, with costs that [`inputs`] takes from a record or a path

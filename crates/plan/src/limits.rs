@@ -4,8 +4,8 @@
 //! ```text
 //! limit(mapping) = the least of
 //!     the line
-//!     workers x alone          alone: what one worker does when each stage takes the least it was
-//!     quota   x alone          seen to take, and no ring is in between
+//!     workers x alone          alone: the rate of one worker when each stage takes the shortest
+//!     quota   x alone          time measured for it, and there is no ring between stages
 //! ```
 //!
 //! The upper end of an interval comes from low draws of the costs and a fast machine. It may exceed
@@ -16,7 +16,7 @@ use crate::model::Environment;
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted, three_digits};
 
-/// What bounds a prediction.
+/// The limit that bounds a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Line rate.
@@ -69,7 +69,8 @@ impl Limits {
         (least_s > 0.0 && least_s.is_finite()).then(|| 1e-3 / least_s)
     }
 
-    /// Returns the lowest limit of a mapping with `workers` workers at a burst size, in kpps.
+    /// Returns the lowest limit of a mapping with `workers` workers at a burst size, in kpps, and
+    /// what imposes it; `None` if no limit is known.
     pub fn of(&self, workers: usize, burst: u32) -> Option<(f64, Bound)> {
         let alone = self.alone_kpps(burst);
         let times = |cpus: f64| alone.map(|kpps| kpps * cpus);
@@ -83,7 +84,8 @@ impl Limits {
         known.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Returns the rate under a CPU quota, capped by its limits.
+    /// Scales a predicted rate by the CPU quota, if there is one, and caps it at the lowest limit
+    /// of a mapping with `workers` workers.
     pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
         let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
         let kpps = kpps.scale(granted);
@@ -116,7 +118,8 @@ impl Limits {
     }
 }
 
-/// Returns the minimum measured time of a stage.
+/// Returns the shortest measured time of a stage, in ticks per packet entering the path: the lower
+/// end of its interval, or that of its cost with cached data if lower.
 fn least_ticks(cost: &StageCost) -> f64 {
     let low = |ticks: &Estimate| if ticks.low.is_finite() { ticks.low } else { ticks.value };
     let hot = cost.hot_ticks.as_ref().map_or(f64::INFINITY, low);
@@ -127,7 +130,7 @@ fn least_ticks(cost: &StageCost) -> f64 {
 mod tests {
     use super::*;
 
-    /// One microsecond per packet, with 0.9 as the lowest measured.
+    /// Returns the limits of a path whose shortest measured time is 0.9 microseconds per packet.
     fn limits(line_kpps: Option<f64>, quota: Option<f64>) -> Limits {
         Limits { line_kpps, quota, least_s: 0.9e-6, burst_s: 0.0, burst: 32 }
     }
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!((capped.value, capped.low), (100.0, 50.0), "a tenth for each of two workers");
         let sentence = limits.sentence(rate(100.0, 50.0, 150.0), 1, 32).expect("it holds");
         assert!(sentence.contains("0.2 CPUs"), "{sentence}");
-        // A quota of as many CPUs as there are workers costs them nothing.
+        // A quota of one CPU per worker does not limit the workers.
         assert_eq!(Limits { quota: Some(2.0), ..limits }.of(2, 32).map(|m| m.1), Some(Bound::Line));
     }
 

@@ -21,13 +21,14 @@
 //!   between; each cost is divided by the slowdown of the run in which it was measured.
 //! - There is no term for ring depth: service times vary little within a ring's worth of packets.
 //!
-//! The interval: each input is an estimate with an interval, and the formula itself has an error:
+//! The interval of a prediction accounts for two errors: each input is an estimate with an
+//! interval, and the formula itself has an error:
 //!
 //! ```text
 //! repeat DRAWS times:
 //!     draw every input from its estimate, all costs of the run with the same deviate
 //!     rate <- the formula on those inputs x exp(model error x standard normal)
-//! low, high <- the quantiles of the rates that CONFIDENCE is between
+//! low, high <- the two quantiles of the rates that enclose a share of CONFIDENCE
 //! ```
 //!
 //! The costs from one run share a deviate because they were measured at the same time: anything
@@ -62,34 +63,37 @@ const SEED: u64 = 0x6C69_6E65_7261_7465;
 /// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
 /// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
 /// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. With costs measured
-/// in place and memory-bound stages treated separately, errors should be much closer to the former.
-/// Processor drift, which is an input, is added to these.
+/// in place and memory-bound stages treated separately, errors should be much closer to the first
+/// figures. Processor drift, which is an input, is added to these.
 mod model_error {
     pub(super) const REPLICATION: f64 = 0.03;
     pub(super) const PIPELINING: f64 = 0.06;
     pub(super) const BURST: f64 = 0.02;
 }
 
-/// Speed drift of physical CPUs.
+/// Standard deviation of the relative speed drift of physical CPUs, between the measurement of the
+/// costs and the predicted run.
 pub const DRIFT_ALONE: f64 = 0.02;
 
-/// Speed drift of virtual CPUs, whose host may schedule another guest on the SMT sibling at any
-/// time. Observed: full speed and 0.69 of it, for seconds at a time; costs measured in one state
-/// and a run in the other differ by ln(1 / 0.69) = 0.37, which is 1.5 standard deviations at this
-/// value.
+/// Standard deviation of the relative speed drift of virtual CPUs, whose host may schedule another
+/// guest on the SMT sibling at any time. Observed: full speed and 0.69 of it, for seconds at a
+/// time; costs measured in one state and a run in the other differ by ln(1 / 0.69) = 0.37, which is
+/// 1.5 standard deviations at this value.
 pub const DRIFT_SHARED: f64 = 0.25;
 
-/// Possible additional cost of memory-bound stages when more workers compete for memory than in the
-/// measured run. This is a pessimistic assumption that no measurement bounds yet.
+/// Possible additional cost of memory-bound stages, as a fraction of their measured cost, when more
+/// workers compete for memory than in the measured run. This is a pessimistic assumption that no
+/// measurement bounds yet.
 const CONTENTION_MARGIN: f64 = 0.25;
 
-/// Per-packet share of the cost of a ring at the measured burst size (copying the handle); the rest
-/// is per burst (the index cache lines that move between processors). On a ring with cached
-/// indices, single packets cost 18 times as much as bursts of 32 between nearby processors (18 and
-/// 1 ns each) and 5 times as much between distant ones (22 and 5 ns); one half gives 16 times.
+/// Share of a ring's cost, at the measured burst size, that is paid per packet (copying the
+/// handle). The rest is paid per burst (the index cache lines that move between processors). On a
+/// ring with cached indices, single packets cost 18 times as much as bursts of 32 between nearby
+/// processors (18 and 1 ns each) and 5 times as much between distant ones (22 and 5 ns); a share of
+/// one half corresponds to 16 times.
 const RING_PER_PACKET: f64 = 0.5;
 
-/// Number of workers running while the cost of a ring is measured: both ends.
+/// Number of workers that run while the cost of a ring is measured: one at each end of the ring.
 const HANDOVER_WORKERS: usize = 2;
 
 /// Cost of a ring hand-over, measured with two running workers.
@@ -99,33 +103,34 @@ pub struct Handover {
     pub producer_ticks: Estimate,
     /// Ticks per packet on the worker that pops, including the first touch of the packet's data.
     pub consumer_ticks: Estimate,
-    /// Burst size in that measurement.
+    /// Burst size, in packets, at which these costs were measured.
     pub burst: u32,
 }
 
 impl Handover {
-    /// Returns the assumed cost when there is no measurement: from the cheapest seen between nearby
-    /// CPUs (1 to 2 ns for both sides, bursts of 32) to the most expensive between distant ones (50
-    /// ns per side, bursts of 8), each with a margin, since queues in other programs cost up to
-    /// that much.
+    /// Returns the cost that is assumed when there is no measurement. Its interval reaches from the
+    /// cheapest hand-over seen between nearby CPUs (1 to 2 ns for both sides, bursts of 32) to the
+    /// most expensive one between distant CPUs (50 ns per side, bursts of 8), each with a margin,
+    /// since queues in other programs cost up to that much.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
-/// Returns the assumed fixed cost of a burst: between nothing and a dozen cold functions.
+/// Returns the fixed cost of a burst, in ticks, that is assumed when there is no measurement. Its
+/// interval reaches from nothing to the cost of calling a dozen functions with cold caches.
 pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
     assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
 
-/// Nanoseconds in ticks.
+/// Returns an assumed value and its interval, given in nanoseconds, as an estimate in ticks.
 fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
     let [value, low, high] = [ns, low, high].map(|ns| ns * ticks_per_s / 1e9);
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
-/// Costs added by the machine to those of the stages.
+/// Properties of the machine, and the costs that it adds to those of the stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
@@ -135,15 +140,15 @@ pub struct Environment {
     /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. As for
     /// all estimates here, the value is finite.
     pub scaling: Estimate,
-    /// The cost of a ring.
+    /// Cost of handing packets over through a ring.
     pub handover: Handover,
-    /// Fixed ticks per burst, over all steps of a worker that runs all stages; from two runs of the
-    /// mapping for which the costs were measured.
+    /// Fixed ticks per burst, summed over all steps of a worker that runs all stages. Derived from
+    /// two runs, at different burst sizes, of the mapping for which the costs were measured.
     pub burst_ticks: Estimate,
     /// Standard deviation of the relative change of a CPU's speed between the measurement of the
     /// costs and the predicted run: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
     pub drift: f64,
-    /// Index `r - 1`: the largest share of the packets that one of `r` replicas gets. A missing
+    /// Largest share of the packets that one of `r` replicas gets, at index `r - 1`. A missing
     /// entry, or one below `1 / r`, means an even distribution.
     pub largest_share: Vec<f64>,
 }
@@ -166,7 +171,7 @@ pub struct Prediction {
     pub memory_bound: bool,
 }
 
-/// Predicts `mapping` with bursts of `burst` packets.
+/// Predicts the throughput of `mapping` with bursts of `burst` packets.
 ///
 /// `mapping` covers the stages of `costs` and has no more workers than `env.cpus`.
 ///
@@ -189,8 +194,9 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     Prediction { kpps, bottleneck, memory_bound }
 }
 
-/// Whether the costs added by `mapping` have an upper bound, which the lower end of its rate
-/// requires, and a lower bound, which the upper end requires.
+/// Returns whether the costs that `mapping` adds to the measured ones have an upper bound, which
+/// the lower end of its rate requires, and whether they have a lower bound, which the upper end
+/// requires.
 fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> [bool; 2] {
     let Handover { producer_ticks, consumer_ticks, .. } = &env.handover;
     let rings =
@@ -200,14 +206,14 @@ fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment)
     [added.iter().all(|e| e.high.is_finite()), added.iter().all(|e| e.low.is_finite())]
 }
 
-/// A mapping and its burst size.
+/// A mapping and its burst size in packets.
 pub type Setting<'a> = (&'a Mapping, u32);
 
 /// Predicts the speedup of the mapping `to` over `from`, with its interval.
 ///
 /// Both mappings use the same draws, so that common factors (drift, cost errors) cancel; formula
-/// errors are independent where only one mapping replicates, hands over or uses a burst size other
-/// than that of the costs. The speedup of a mapping over itself is exactly 1.
+/// errors are drawn independently where only one of the mappings uses replicas, rings, or a burst
+/// size other than that of the costs. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
 /// As [`predict`].
@@ -225,7 +231,8 @@ pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environm
     Estimate { value, low, high, confidence: CONFIDENCE, n: u64::from(DRAWS) }
 }
 
-/// Draws speedups at random; `case` is that of `to`.
+/// Draws random speedups of `to` over `from`; `case` is the assumption about memory-bound stages
+/// under `to`.
 fn ratios(
     from: Setting<'_>,
     to: Setting<'_>,
@@ -267,7 +274,8 @@ pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) ->
     mapping.segments.iter().map(|segment| ticks(load(segment))).collect()
 }
 
-/// Draws packet rates at random from the prediction.
+/// Draws random packet rates, in packets per second, from the distribution that the model predicts
+/// for `mapping`.
 fn rates(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment, case: Case) -> Vec<f64> {
     let mut random = Random::new(SEED);
     let sigma = model_sigma(mapping, burst != costs.burst, env.drift);
@@ -289,7 +297,8 @@ fn model_sigma(mapping: &Mapping, other_burst: bool, drift: f64) -> f64 {
     variance.sqrt()
 }
 
-/// Lists the formula's error sources and whether each applies.
+/// Returns the formula's error sources: whether each applies to `mapping`, and its standard
+/// deviation.
 fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64); 4] {
     [
         (true, drift),
@@ -299,29 +308,29 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
     ]
 }
 
-/// Origin of an estimate, which determines correlated errors.
+/// Origin of an estimate, which determines whether its error is correlated with other errors.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// A service time from the run.
+    /// A service time from the run: all of these share one random deviate.
     Run,
-    /// A measurement of the machine itself.
+    /// A measurement of the machine itself, drawn independently.
     Machine,
 }
 
-/// Cost model of a memory-bound stage.
+/// Assumption about the costs of the memory-bound stages.
 #[derive(Clone, Copy)]
 enum Case {
-    /// As in the run.
+    /// The costs measured in the run.
     Measured,
-    /// With the stage's data cached.
+    /// The costs with all data of the stages cached.
     Hot,
-    /// As in the run, but slower by the contention margin.
+    /// The costs measured in the run, increased by the contention margin.
     Contended,
 }
 
 impl Case {
-    /// Returns the pessimistic case. The run already includes the contention among its own number
-    /// of workers.
+    /// Returns the pessimistic case: contention if `mapping` has more workers than the run that
+    /// measured the costs. That run already includes the contention among its own workers.
     fn contended(mapping: &Mapping, costs: &Costs) -> Self {
         if mapping.workers() > costs.workers { Self::Contended } else { Self::Measured }
     }
@@ -343,7 +352,7 @@ impl Case {
 pub(crate) struct Terms<'a> {
     costs: &'a Costs,
     env: &'a Environment,
-    /// Total ticks of the stages before index `i`.
+    /// Total ticks of all stages before stage `i`, at index `i`.
     before: Vec<f64>,
     source: f64,
     sink: f64,
@@ -355,7 +364,7 @@ pub(crate) struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// Sets every input to its estimate.
+    /// Returns the formula with every input set to the value of its estimate.
     pub(crate) fn point(costs: &'a Costs, env: &'a Environment, burst: u32) -> Self {
         Self::new(costs, env, burst, Case::Measured, |e, _| e.value)
     }
@@ -420,7 +429,7 @@ impl<'a> Terms<'a> {
         self.env.ticks_per_s / ticks
     }
 
-    /// Returns the packets per second of a mapping and the segment that limits it.
+    /// Returns the packets per second of a mapping, and the index of the segment that limits it.
     fn throughput(&self, mapping: &Mapping) -> (f64, usize) {
         let load = |s: &Segment| self.load(s.stages.clone(), s.replicas);
         let loads = mapping.segments.iter().map(load).enumerate();
@@ -430,7 +439,8 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Returns the slowdown when `workers` of `cpus` processors are busy rather than one.
+/// Returns the factor by which service times increase when `workers` of `cpus` processors are busy
+/// rather than one.
 fn slowdown(cpus: usize, scaling: f64, workers: usize) -> f64 {
     let others = cpus.saturating_sub(1);
     let busy = workers.saturating_sub(1).min(others);

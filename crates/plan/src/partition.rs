@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Optimal partition of a sequence of atoms into parts with replicas.
+//! Optimal partition of a sequence of atoms (stages or segments) into consecutive parts with
+//! replicas.
 //!
 //! A path is a sequence; a mapping cuts it into consecutive parts and assigns workers to each part.
 //! The part with the largest load is the bottleneck. This module finds the partition with the
@@ -42,9 +43,9 @@ impl Cell {
     }
 }
 
-/// Returns for each number of workers from 1 to `workers` (at that index minus 1) the parts with
-/// the smallest maximum load, or `None` if that number cannot be used. `max_replicas` is at least
-/// 1.
+/// Returns the partition with the smallest maximum load for each number of workers from 1 to
+/// `workers`: the entry at index `w - 1` uses exactly `w` workers, and is `None` if no partition
+/// does. `max_replicas` must return at least 1.
 pub(crate) fn minimax(
     atoms: usize,
     workers: usize,
@@ -78,8 +79,8 @@ pub(crate) fn minimax(
     (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// Counts the partitions of `atoms` with up to `workers` workers, by the same recursion with a sum
-/// instead of the minimum.
+/// Returns the number of partitions of `atoms` with up to `workers` workers, by the recursion of
+/// [`minimax`] with a sum instead of the minimum.
 pub(crate) fn count(
     atoms: usize,
     workers: usize,
@@ -100,7 +101,8 @@ pub(crate) fn count(
     ways[atoms].iter().sum()
 }
 
-/// Traces back the parts that led to the cell for all atoms on `used` workers.
+/// Reconstructs the optimal partition of all atoms on `used` workers by following the table `best`
+/// back from its last row.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut end = atoms;

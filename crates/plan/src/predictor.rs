@@ -3,8 +3,9 @@
 //!
 //! There are two predictive models. The formula ([`crate::model`]) is for processors on which a
 //! worker's service time does not depend on its neighbours; a chip simulator (`linerate-cmt`) is
-//! for those whose strands share pipes. They differ in their settings, the possible changes and the
-//! reasons they can give. Everything else is shared: [`crate::search`].
+//! for multithreaded processors whose hardware strands share an execution pipe. They differ in
+//! their settings, the possible changes and the reasons they can give. Everything else is shared:
+//! [`crate::search`].
 
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
@@ -27,9 +28,9 @@ pub struct Predicted<S, E> {
 /// Prediction for a setting, with its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Per-flow rate in kpps.
+    /// Per-flow rate in kpps, with its interval.
     pub kpps: Estimate,
-    /// Speedup over the mapping as written, minus 1. Common factors cancel.
+    /// Speedup over the mapping as written, minus 1. Errors that affect both predictions cancel.
     pub gain: Estimate,
 }
 
@@ -78,10 +79,10 @@ pub trait Predictor {
     fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
 }
 
-/// Prediction for a setting.
+/// A setting and its prediction by the predictor `P`.
 pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
-/// A change evaluated by a predictor.
+/// A change, evaluated by the predictor `P`.
 pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
 /// A setting as stored in the record.
@@ -97,16 +98,16 @@ pub struct Placement {
     pub beside: Vec<WorkersBeside>,
 }
 
-/// Basis of the predictions.
+/// Inputs on which the predictions are based.
 #[derive(Clone, Debug)]
 pub struct Basis {
-    /// Source of the costs.
+    /// Source of the costs, in words.
     pub costs: String,
-    /// Available CPUs.
+    /// Number of available CPUs.
     pub cpus: u32,
-    /// Flows of equal rate.
+    /// Number of flows of equal rate.
     pub flows: u32,
-    /// All figures with their origins.
+    /// All input figures, with their origins.
     pub inputs: Vec<Input>,
 }
 
@@ -114,13 +115,13 @@ pub struct Basis {
 pub trait Planner: Predictor {
     /// Name of the model in the record.
     const MODEL: Model;
-    /// Method of the model's figures.
+    /// Method that the record states for the model's figures.
     const METHOD: &'static str;
-    /// Maximum number of consecutive changes to search: 1 if the changes to a setting are
-    /// exhaustive.
+    /// Maximum number of consecutive changes to search: 1 if [`Planner::changes`] already returns
+    /// every useful setting.
     const STEPS: usize;
 
-    /// The mapping as written.
+    /// Returns the mapping as written in the path file, with its prediction.
     fn written(&self) -> &PredictedBy<Self>;
 
     /// Returns the changes to a setting that are worth predicting.
@@ -132,17 +133,17 @@ pub trait Planner: Predictor {
         candidates
     }
 
-    /// Whether a rate cannot be exceeded, so that the search can stop.
+    /// Returns whether no setting can exceed a rate of `_kpps`, so that the search can stop.
     fn is_enough(&self, _kpps: f64) -> bool {
         false
     }
 
-    /// Returns a change outside the setting: other kernels.
+    /// Returns a recommendation that is not part of a setting, such as other kernels.
     fn beyond(&self) -> Option<Recommendation> {
         None
     }
 
-    /// The setting as stored in the record.
+    /// Returns the setting as stored in the record.
     fn placement(&self, setting: &Self::Setting) -> Placement;
 
     /// Returns the reason why a change helps.
@@ -151,8 +152,8 @@ pub trait Planner: Predictor {
     /// Returns the measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
-    /// Returns candidate settings for sustaining line rate with the fewest CPUs: the best for each
-    /// number of CPUs. Empty if the changes already include them.
+    /// Returns candidate settings for sustaining line rate with the fewest CPUs: the best setting
+    /// for each number of CPUs. Empty if [`Planner::changes`] already includes them.
     fn for_line(&self) -> Vec<Self::Setting> {
         Vec::new()
     }
@@ -176,6 +177,6 @@ pub trait Planner: Predictor {
     /// mapping as written was requested.
     fn extent(&self, best_kpps: Option<f64>) -> Search;
 
-    /// Basis of the predictions.
+    /// Returns the inputs on which the predictions are based.
     fn basis(&self) -> Basis;
 }

@@ -2,8 +2,8 @@
 //! A run report aggregated by segment instead of by worker.
 //!
 //! The report counts packets per worker; the model and the diagnosis need figures per packet
-//! entering the *path*, including packets dropped on the way. This module only converts the former
-//! into the latter.
+//! entering the *path*, including packets dropped on the way. This module only converts the counts
+//! per worker into figures per packet entering the path.
 
 use crate::sample::bounded;
 use linerate_path::model::{self, Mapping};
@@ -11,7 +11,7 @@ use linerate_record::figure::Figure;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Workers that run the same stages.
+/// A segment of the mapping: the workers that run the same stages.
 pub(crate) struct Segment<'a> {
     /// Workers in replica order.
     pub(crate) workers: Vec<&'a WorkerReport>,
@@ -22,16 +22,17 @@ pub(crate) struct Segment<'a> {
     pub(crate) dropped_behind: f64,
 }
 
-/// A run by segment.
+/// A run report aggregated by segment.
 pub(crate) struct Profile<'a> {
-    /// In path order.
+    /// The segments, in path order.
     pub(crate) segments: Vec<Segment<'a>>,
-    /// Packets that entered the path.
+    /// Number of packets that entered the path.
     entered: f64,
 }
 
 impl<'a> Profile<'a> {
-    /// Groups the workers by segment; `None` if no packet entered the path.
+    /// Groups the workers by segment; `None` if no packet entered the path, or if a ring dropped
+    /// all of them.
     pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
         let mut segments: Vec<Segment<'a>> = Vec::new();
         let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
@@ -56,12 +57,13 @@ impl<'a> Profile<'a> {
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
-    /// Returns the share of the path's packets that `packets` in `segment` represent.
+    /// Returns `packets`, counted in `segment`, as a share of the packets that entered the path,
+    /// corrected for packets that full rings before the segment dropped.
     fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
         packets as f64 / segment.kept / self.entered
     }
 
-    /// Returns the ticks of `worker` per packet entering the path, with their interval.
+    /// Returns the ticks that `worker` spends per packet entering the path, with their interval.
     pub(crate) fn load(&self, segment: &Segment<'_>, worker: &WorkerReport) -> Option<Estimate> {
         let share = given(worker) / segment.kept / self.entered;
         Some(service_time(worker)?.scale(share))
@@ -106,7 +108,8 @@ pub(crate) enum Which<'n> {
 }
 
 impl Which<'_> {
-    /// Source and sink are distinguished by position from stages with the same name.
+    /// Returns the selected entry of `stages`. The source and the sink are recognized by their
+    /// position, since a stage of the path may have the same name.
     fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
         match self {
             Self::Source => stages.first().filter(|s| s.name == "source"),
@@ -120,9 +123,10 @@ impl Which<'_> {
 pub(crate) struct StageTotal {
     /// Share of the packets entering the path that reach the stage.
     pub(crate) reach: f64,
-    /// Ticks per packet entering the path.
+    /// Ticks per packet entering the path, summed over all replicas.
     pub(crate) ticks: Estimate,
-    /// Reason why the ticks of a replica with packets are unavailable.
+    /// Reason why the ticks of a replica that processed packets are unavailable; `None` if all are
+    /// known.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -160,7 +164,7 @@ pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
     (Mapping { segments }, names)
 }
 
-/// Returns a worker's stages without its two ends.
+/// Returns a worker's stages without its two ends (source, sink or rings).
 pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
     if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
@@ -184,8 +188,8 @@ pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Returns the ticks of a stage per input packet of its *worker*, so a stage after a filter counts
-/// for less.
+/// Returns the ticks of a stage per input packet of its *worker*, so that a stage after a filter,
+/// which receives fewer packets, counts for less.
 pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);
@@ -205,9 +209,9 @@ fn closure(worker: &WorkerReport) -> Estimate {
     }
 }
 
-/// Returns a figure's number, or the reason why there is none. An unknown end is set from the
-/// typical spread of clean windows ([`crate::sample`]), so that a figure of unknown spread never
-/// decides a close case.
+/// Returns a figure's number, or the reason why there is none. An unknown end of its interval is
+/// set from the typical spread of clean windows ([`crate::sample`]), so that a figure of unknown
+/// spread never decides a close case.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
     let reason = || figure.reason.clone().unwrap_or_else(|| "not a number".to_owned());
     figure.estimate().map(bounded).ok_or_else(reason)

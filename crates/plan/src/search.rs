@@ -2,7 +2,7 @@
 //! Search for better mappings before anything runs, shared by all predictors.
 //!
 //! ```text
-//! single = changes of the mapping as written whose rate is worth it, the highest first
+//! single = changes of the mapping as written whose gain is worth it, highest rate first
 //! best   = as written
 //! repeat STEPS times:
 //!     best <- the single change of best with the highest rate, if that is worth it
@@ -27,7 +27,7 @@ use linerate_record::{Figure, Tier};
 /// Maximum number of recommendations: users do not try more than that.
 const RECOMMENDED_MAX: usize = 8;
 
-/// Reason why a stage must run on one worker.
+/// Reason given for a stage that cannot be replicated; it follows the name of the stage.
 pub const ONE_STATE: &str = "has global state, so it must run on one worker";
 
 /// Path and machine of a plan.
@@ -121,7 +121,7 @@ fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P
         chain = Some(found);
     }
     let chain = chain.filter(|chain| single.iter().all(|change| change.name != chain.name));
-    // One place is reserved for the chain where there may be one.
+    // One place is reserved for the chain of changes, if the planner searches more than one step.
     single.truncate(RECOMMENDED_MAX - usize::from(P::STEPS > 1));
     single.extend(chain);
     Ok((single, best))
@@ -229,7 +229,7 @@ fn figure<P: Planner>(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, Tier::Model, P::METHOD)
 }
 
-/// Lists the stages of a worker by name.
+/// Returns the names of a worker's stages, joined by `+`.
 pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }

@@ -3,17 +3,18 @@
 //! assignment to workers.
 //!
 //! ```text
-//! regions of a program    each region a stage, without what its inner regions take
-//! `show runtime` of VPP   each node a stage
-//! perf stat               the program one stage; packets must be said
-//! `why`                   each thread a stage
+//! regions of a program    each region is a stage, without the time of its inner regions
+//! `show runtime` of VPP   each node is a stage
+//! perf stat               the program is one stage; the number of packets must be given
+//! `why`                   each group of threads with the same name is a stage
 //! ```
 //!
-//! Threads with the same stages are taken as replicas, and stages on several threads as having no
-//! global state. Missing information is assumed and noted: [`text()`] writes both into a file for
-//! `plan`.
+//! Threads with the same stages are taken as replicas, and stages that run on several threads are
+//! assumed to have no global state. Missing information is assumed and noted; [`text()`] writes the
+//! stages and the notes into a path file for `plan`.
 //!
-//! Left out: stage order, where the record has none; losses; ring costs.
+//! A sketch does not contain packet losses or ring costs, nor the order of the stages where the
+//! record has none.
 
 mod read;
 mod text;
@@ -23,16 +24,16 @@ pub use text::text;
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// Maximum number of parts; beyond it, the cheapest stages are combined.
+/// Maximum number of stages in a sketch. If a record has more, the cheapest are combined into one.
 const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
 
-/// Name of the combined stage.
+/// Name of the stage into which the cheapest stages are combined.
 const REST: &str = "rest";
 
 /// A packet path derived from a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
-    /// Source of the figures.
+    /// Source of the figures, in words.
     pub from: String,
     /// The stages, in the order in which the record has them.
     pub stages: Vec<Part>,
@@ -63,19 +64,20 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns nanoseconds per packet entering the path.
+    /// Returns the stage's nanoseconds per packet entering the path.
     fn of_path_ns(&self) -> f64 {
         self.ns * self.reach
     }
 }
 
 impl Sketch {
-    /// Returns nanoseconds per packet over all workers.
+    /// Returns the nanoseconds per packet entering the path, summed over all stages.
     pub fn ns_per_packet(&self) -> f64 {
         self.stages.iter().map(Part::of_path_ns).sum()
     }
 
-    /// Returns instructions per packet over all workers, if known for every stage.
+    /// Returns the instructions per packet entering the path, summed over all stages; `None` if a
+    /// stage has no count.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let each = self.stages.iter().map(|stage| Some(stage.instructions? * stage.reach));
         each.sum()
@@ -91,7 +93,7 @@ impl Sketch {
         1e9 / busiest_ns.fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    /// Limits the number of stages by combining the cheapest into one at the end.
+    /// Limits the number of stages to [`STAGES_MAX`] by combining the cheapest into one at the end.
     fn shortened(mut self) -> Self {
         if self.stages.len() <= STAGES_MAX {
             return self;
@@ -131,20 +133,20 @@ impl Sketch {
 pub struct Known {
     /// Tick rate of the record in GHz.
     pub clock_ghz: Option<f64>,
-    /// Packets handled during the measurement.
+    /// Number of packets handled during the measurement.
     pub packets: Option<f64>,
 }
 
 /// Reason why no sketch can be derived from a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSketch {
-    /// The record is of a run or tune: its path file has the stages.
+    /// The record is of a `run` or `tune`, whose path file already has the stages.
     HasPath,
     /// The record does not measure a packet path.
     OtherKind,
     /// The number of packets is unknown.
     Packets {
-        /// Its wording.
+        /// Why the number is unknown, or how to supply it, in words.
         remedy: &'static str,
     },
     /// Times are in ticks of unknown length.
@@ -177,10 +179,11 @@ impl fmt::Display for NoSketch {
 
 impl std::error::Error for NoSketch {}
 
-/// Derives the packet path from a record; `file` names the record.
+/// Derives the packet path from a record. `file` is the name of the record, and `known` has the
+/// values that the user supplied.
 ///
 /// # Errors
-/// Values are missing from the record.
+/// The record does not measure a packet path, or values are missing from it.
 pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.or(record.provenance.ticks_per_s.map(|rate| rate / 1e9));
     let here = Known { clock_ghz, ..known };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Choice among the measured mappings.
+//! Chooses which of the measured mappings to keep.
 //!
 //! ```text
 //! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
@@ -22,7 +22,7 @@ pub const MIN_GAIN: f64 = 0.02;
 /// intervals overlap even where a simpler mapping is really slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
-/// A candidate and its results.
+/// A candidate mapping and its measured results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contender<'a> {
     /// Assignment of stages to workers.
@@ -35,30 +35,30 @@ pub struct Contender<'a> {
     pub is_prompt: bool,
 }
 
-/// What contenders are compared with.
+/// Results of the mapping that the contenders are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline<'a> {
-    /// As for [`Contender`].
+    /// Thousand packets per second in each round; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
-    /// As for [`Contender`]. A baseline that exceeds the limit is replaced by the fastest contender
-    /// within it, even without a gain.
+    /// Whether the baseline's latency is within the limit; true without a limit. A baseline that
+    /// exceeds the limit is replaced by the fastest contender within it, even without a gain.
     pub is_prompt: bool,
 }
 
-/// Result of the rounds.
+/// Result of comparing the contenders with the baseline in all rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
-    /// Speed-up of each candidate over the baseline; `None` without a common round. With fewer than
-    /// 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
+    /// Speed-up of each candidate over the baseline; `None` if they have no round in common. With
+    /// fewer than 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
     pub speedups: Vec<Option<Estimate>>,
 }
 
 /// Chooses among candidates that ran in the same rounds as the baseline: entry `i` of each list of
 /// rates is round `i`. Rounds in which either rate is missing or 0 are left out of a comparison.
-/// Among equals it takes the one with the fewest workers, then the fewest segments, then the
-/// smallest burst.
+/// Among equally good candidates, the one with the fewest workers is chosen, then the one with the
+/// fewest segments, then the one with the smallest burst.
 pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     let speedups: Vec<Option<Estimate>> =
         contenders.iter().map(|c| ratio(baseline.kpps, c.kpps)).collect();
@@ -86,7 +86,8 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     Verdict { chosen, speedups }
 }
 
-/// Returns the ratio of `above` to `under` over the rounds that have both.
+/// Returns the ratio of `above` to `under` over the rounds in which both are known and positive;
+/// `None` if there is no such round.
 fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
     let both = under.iter().zip(above).filter_map(|(u, a)| Some(((*u)?, (*a)?)));
     let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
@@ -111,7 +112,8 @@ mod tests {
         Baseline { kpps, is_prompt: true }
     }
 
-    /// Rounds with a common drift: medians overlap although the result of every round is clear.
+    /// Returns the rates of six rounds around `level`, with a drift that is common to all mappings:
+    /// their intervals overlap although every single round has a clear winner.
     fn rounds(level: f64) -> Vec<Option<f64>> {
         [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
     }
@@ -134,7 +136,7 @@ mod tests {
             let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &kpps)]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
-        // One round in six shows no gain: the interval extends down to it.
+        // One round in six shows no gain, so the lower end of the interval is 1.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
         let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &once)]);

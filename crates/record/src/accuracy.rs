@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A check in the accuracy suite: a figure, the limit it is held to, and the verdict.
+//! A check in the accuracy suite: a figure, the limit that it must meet, and the verdict.
 //!
-//! Programs print one line per check, and `cargo xtask accuracy` reads them:
+//! Test programs print one line per check, and `cargo xtask accuracy` reads the lines:
 //!
 //! ```text
 //! accuracy: NAME value=V n=N limit=L verdict=ok|fail|skip (where the limit comes from, or why not)
 //! ```
 //!
-//! Checks use a median, or a share of trials minus its sampling error. "One of several runs was
-//! good enough" cannot be expressed.
+//! A check uses a median, or a share of trials minus its sampling error. It cannot express that one
+//! good run out of several is enough.
 
 use crate::stats::coverage::least_hits;
 use std::fmt;
@@ -21,34 +21,35 @@ const PREFIX: &str = "accuracy: ";
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Within the limit.
+    /// The figure is within the limit.
     Ok,
-    /// Beyond it.
+    /// The figure is beyond the limit.
     Fail,
-    /// The figure could not be measured here.
+    /// The figure could not be measured on this machine.
     Skip,
 }
 
-/// A figure and its limit.
+/// A figure, its limit, and the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Name without spaces, its parts separated by dots.
+    /// Name of the check: words without spaces, separated by dots.
     pub name: String,
-    /// The figure; NaN if there is none.
+    /// Value of the figure; NaN if it was not measured.
     pub value: f64,
-    /// Samples behind it.
+    /// Number of samples or trials on which the figure is based.
     pub n: u64,
     /// The limit; NaN if there is none.
     pub limit: f64,
     /// Whether the figure is within the limit.
     pub verdict: Verdict,
-    /// Source of the limit, or why nothing was measured.
+    /// Source of the limit, or the reason why nothing was measured.
     pub why: String,
 }
 
 impl Check {
-    /// Compares `hits` out of `trials` with a stated share minus the sampling error of that many
-    /// trials: if the statement holds, the probability of fewer hits than the limit is [`MISS`].
+    /// Checks a share of `hits` out of `trials` against a `stated` share minus the sampling error
+    /// of that many trials. If the stated share is true, the probability of fewer hits than the
+    /// limit is at most [`MISS`].
     pub fn share(name: &str, hits: u64, trials: u64, stated: f64, why: &str) -> Self {
         let limit = least_hits(trials, stated, MISS);
         let of_all = |hits: u64| hits as f64 / trials as f64;
@@ -56,17 +57,17 @@ impl Check {
         Self::new(name, of_all(hits), trials, of_all(limit), hits >= limit && trials > 0, &why)
     }
 
-    /// Compares a median of `n` samples with an upper limit.
+    /// Checks a median of `n` samples against an upper limit.
     pub fn at_most(name: &str, value: f64, n: u64, limit: f64, why: &str) -> Self {
         Self::new(name, value, n, limit, value <= limit, why)
     }
 
-    /// Compares a median of `n` samples with a lower limit.
+    /// Checks a median of `n` samples against a lower limit.
     pub fn at_least(name: &str, value: f64, n: u64, limit: f64, why: &str) -> Self {
         Self::new(name, value, n, limit, value >= limit, why)
     }
 
-    /// Reports a quantity that could not be measured.
+    /// Makes a check for a quantity that could not be measured, with the reason.
     pub fn skip(name: &str, why: &str) -> Self {
         Self { verdict: Verdict::Skip, ..Self::new(name, f64::NAN, 0, f64::NAN, false, why) }
     }
@@ -76,8 +77,8 @@ impl Check {
         Self { name: name.to_owned(), value, n, limit, verdict, why: why.to_owned() }
     }
 
-    /// Parses a line. Returns `None` for a line that is not a check; an error describes a malformed
-    /// check.
+    /// Parses a line of a program's output. Returns `None` for a line that is not a check, and an
+    /// error for a malformed check.
     pub fn parse(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix(PREFIX)?;
         Some(fields(rest).ok_or_else(|| format!("invalid check line: `{line}`")))

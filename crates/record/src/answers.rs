@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of an `answers` record: questions about another record, answered from its contents.
+//! The body of an `answers` record: questions about another record, and the answers derived from
+//! its contents.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Questions and answers.
+/// Questions about another record, with their answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswersReport {
-    /// The record that was queried.
+    /// File name of the record that was queried.
     pub of: String,
-    /// Kind of that record: `run`, `workers`, ...
+    /// Kind of the queried record: `run`, `workers`, ...
     pub kind_of: String,
     /// The answers, in the order of the questions.
     pub answers: Vec<Answer>,
 }
 
-/// An answer.
+/// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// Keyword of the question.
     pub id: String,
-    /// The question.
+    /// The question in words.
     pub question: String,
-    /// Whether it could be answered.
+    /// Whether the question could be answered.
     pub verdict: AnswerVerdict,
-    /// The answer, or the reason why there is none.
+    /// The answer in a sentence, or the reason why there is none.
     pub sentence: String,
     /// The figures on which the answer is based.
     pub evidence: Vec<Evidence>,
@@ -42,11 +43,11 @@ pub struct Answer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerVerdict {
-    /// The record answers it.
+    /// The record answers the question.
     Answered,
     /// The question does not apply: its premise is false.
     DoesNotArise,
-    /// A required measurement is missing.
+    /// The question cannot be answered, because a required measurement is missing.
     CannotTell,
 }
 
@@ -71,12 +72,12 @@ impl fmt::Display for AnswerVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
-    /// Its description.
+    /// Description of the figure.
     pub name: String,
-    /// Its value.
+    /// Value of the figure.
     #[serde(serialize_with = "crate::finite")]
     pub value: f64,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: String,
     /// Source of the figure: a tier or a document.
     pub source: String,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values derived from a body: figures for people, lists for scripts, and warnings.
 //!
-//! They are pure functions of the body and its provenance, and not part of the record: its JSON
-//! contains the values computed when it was written, and the reader checks that they match.
+//! These values are pure functions of the body and its provenance, and not part of the record. The
+//! JSON of a record contains the values computed when it was written, and the reader checks that
+//! they match.
 
 mod answers;
 mod budget;
@@ -30,20 +31,20 @@ use crate::warning::Warning;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bare values from a body by name, for scripts: lists of its parts.
+/// Bare values from a body, by name, for scripts: mostly lists of the parts of the body.
 pub type Lists = BTreeMap<&'static str, Value>;
 
-/// Share of preempted windows above which figures are in doubt: at one window in ten the CPU is
-/// visibly shared, and intervals are 5 % wider than on an idle machine.
+/// Share of windows with preemption, 0 to 1, above which figures are in doubt: at one window in
+/// ten, the CPU is visibly shared, and intervals are 5 % wider than on an idle machine.
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
-/// Share of CPU time used by other programs above which they disturb a measurement; the lower end
-/// of the observed share's interval must exceed it.
+/// Share of CPU time, 0 to 1, above which other programs disturb a measurement. The lower end of
+/// the interval of the share that they used must exceed this limit.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
 /// A body from which figures, lists and warnings are derived.
 pub trait Derive {
-    /// Returns the figures people quote, by name.
+    /// Returns the main figures of the body, by name: those that users and scripts quote.
     fn figures(&self) -> Figures;
 
     /// Returns values for scripts in addition to the bare figures.
@@ -88,7 +89,7 @@ fn word(name: &str) -> String {
     name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Warns of other programs that ran just before.
+/// Warns if other programs used a significant share of the CPU time just before the measurement.
 fn not_idle(provenance: &Provenance) -> Option<Warning> {
     let others = provenance.others.as_ref()?;
     let share = others.as_number()?;
@@ -103,7 +104,7 @@ fn emulated(provenance: &Provenance) -> Option<Warning> {
     (provenance.emulated == Some(true)).then_some(Warning::Emulated)
 }
 
-/// Warns of dropped windows, if there are too many.
+/// Warns if more than [`PREEMPTED_SHARE`] of the windows were dropped because of preemption.
 fn preempted(dropped: u64, of: u64) -> Option<Warning> {
     let share = if of == 0 { 0.0 } else { dropped as f64 / of as f64 };
     (share > PREEMPTED_SHARE).then_some(Warning::PreemptedWindows { share })

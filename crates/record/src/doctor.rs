@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result of `linerate doctor`: what this machine can measure, and what would enable the rest.
+//! The body of a `doctor` record: what this machine can measure, and what would enable the rest.
 
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
@@ -11,27 +11,29 @@ pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
-    /// The tiers, best first, with whether each works here.
+    /// The evidence tiers, best first, each with whether it works on this machine.
     pub tiers: Vec<TierState>,
-    /// The best working tier.
+    /// The best evidence tier that works on this machine.
     pub best_tier: Tier,
     /// All checks, in the order of the sections.
     pub observations: Vec<Observation>,
 }
 
-/// State of a tier.
+/// Whether an evidence tier works on this machine, and why not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierState {
     /// Evidence tier.
     pub tier: Tier,
-    /// How the tier counts, if not in the usual way: `registers`; `null` otherwise.
+    /// How the tier counts, if not in the usual way, such as `registers`; `null` otherwise.
     pub way: Option<String>,
-    /// Whether the tier works here and now.
+    /// Whether the tier works on this machine at present.
     pub works: bool,
-    /// The tier's capabilities here, or the reason why it does not work, in a sentence.
+    /// What the tier can measure on this machine, or the reason why it does not work, in a
+    /// sentence.
     pub sentence: String,
-    /// Cause of failure, as a keyword for scripts: `no_virtual_pmu`, ...; `null` if it works.
+    /// Reason why the tier does not work, as a keyword for scripts: `no_virtual_pmu`, ...; `null`
+    /// if it works.
     pub cause: Option<String>,
     /// The command that would make the tier work; `null` if it works or no command helps.
     pub fix: Option<String>,
@@ -42,15 +44,15 @@ pub struct TierState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    /// Processor, instruction sets, clocks.
+    /// The processor, its instruction sets and its clocks.
     Processor,
-    /// Cores, hardware threads, nodes, caches.
+    /// Cores, hardware threads, NUMA nodes and caches.
     Topology,
-    /// Counters and their substitutes.
+    /// Hardware counters and their substitutes.
     Counters,
-    /// What a data plane requires of the system.
+    /// System settings and resources that a data plane requires.
     DataPlane,
-    /// Access to running programs.
+    /// Access to running programs, in order to observe them.
     Programs,
 }
 
@@ -59,29 +61,29 @@ pub enum Section {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A fact; nothing is wrong.
+    /// The observation states a fact; nothing is wrong.
     Fact,
-    /// Good.
+    /// The setting is good.
     Good,
-    /// Costs accuracy or speed.
+    /// The setting costs accuracy or speed.
     Advice,
-    /// Prevents something from working.
+    /// A prerequisite is missing, which prevents something from working.
     Missing,
-    /// Could not be read.
+    /// The value could not be read.
     Unknown,
 }
 
-/// One check.
+/// Result of one check of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
-    /// Its section.
+    /// Part of the machine that was checked.
     pub section: Section,
-    /// The subject, as a keyword for scripts: `governor`, `huge_pages`, ...
+    /// Subject of the check, as a keyword for scripts: `governor`, `huge_pages`, ...
     pub name: String,
-    /// Its severity.
+    /// Severity of the observation.
     pub verdict: Verdict,
-    /// Value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
+    /// The value that was found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
     pub value: Option<String>,
     /// What the value means, in a sentence.
     pub sentence: String,
@@ -90,17 +92,18 @@ pub struct Observation {
 }
 
 impl Section {
-    /// Reports a fact about this part; nothing is wrong.
+    /// Makes an observation of a fact about this part of the machine; nothing is wrong.
     pub fn fact(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Fact, Some(value.into()), sentence, None)
     }
 
-    /// A good setting.
+    /// Makes an observation of a good setting.
     pub fn good(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Good, Some(value.into()), sentence, None)
     }
 
-    /// Reports something that costs accuracy or speed, and the command that would change it.
+    /// Makes an observation of a setting that costs accuracy or speed, with the command that would
+    /// change it.
     pub fn advice(
         self,
         name: &str,
@@ -111,7 +114,7 @@ impl Section {
         self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
     }
 
-    /// Reports a missing prerequisite, and the command that provides it.
+    /// Makes an observation of a missing prerequisite, with the command that provides it.
     pub fn missing(
         self,
         name: &str,
@@ -122,7 +125,7 @@ impl Section {
         self.observed(name, Verdict::Missing, Some(value.into()), sentence, fix)
     }
 
-    /// Reports something that could not be read, and why.
+    /// Makes an observation of a value that could not be read; `sentence` says why.
     pub fn unknown(self, name: &str, sentence: &str) -> Observation {
         self.observed(name, Verdict::Unknown, None, sentence, None)
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A complete record and its JSON: writing it, reading it back, and rejecting it with a reason.
+//! A complete record and its JSON form: writing it, reading it back, and rejecting it with a
+//! reason.
 //!
 //! A record consists of its provenance and its body; figures, summary and warnings are derived from
-//! these. In JSON, the fields of the body are at the same level as those of the envelope, `kind`
-//! says which body they belong to, and derived values are included for scripts: every complete
-//! figure under `figures`, and its bare value under `summary`, together with bare values from the
-//! body's lists. The reader derives all of them again and rejects a record in which they differ.
+//! these. In JSON, the fields of the body are at the same level as those of the envelope, and
+//! `kind` says to which body they belong. Derived values are included for scripts: every complete
+//! figure is under `figures`, and its bare value under `summary`, together with bare values from
+//! the body's lists. The reader derives all of them again and rejects a record in which they
+//! differ.
 
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
@@ -34,17 +36,18 @@ use std::fmt;
 
 /// Value of the `schema` field in every record.
 const SCHEMA: &str = "linerate-record";
-/// Records of 1.x are upgraded; other major versions are rejected; unknown fields of newer minor
+/// Major version of the records that this program writes. When reading, records of 1.x are
+/// upgraded, records of other major versions are rejected, and unknown fields of newer minor
 /// versions are ignored.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 0;
 
-/// The measurements, and the context needed to interpret them.
+/// A record: the measurements, and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Origin of the record.
     pub provenance: Provenance,
-    /// Full report of the command.
+    /// Full report of the command that made the record.
     pub body: Body,
 }
 
@@ -53,31 +56,33 @@ pub struct Record {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Body {
-    /// `linerate run`: one mapping, as given.
+    /// `linerate run`: measurements of a path with one mapping of stages to workers, as given.
     Run(Box<RunReport>),
-    /// `linerate tune`: a mapping, measured, explained and replaced.
+    /// `linerate tune`: a mapping that was measured, explained and, if a better one was found,
+    /// replaced.
     Tune(Box<TuneReport>),
-    /// `linerate kernels`: checksum, copy, copy+checksum and fill, with their bounds.
+    /// `linerate kernels`: the speed of checksum, copy, copy+checksum and fill, with their bounds.
     Kernels(Box<KernelsReport>),
-    /// `linerate stat`: counters for a command, a process or processors.
+    /// `linerate stat`: event counts for a command, a process or processors.
     Stat(Box<StatReport>),
-    /// `linerate doctor`: what this machine can measure, and what unlocks the rest.
+    /// `linerate doctor`: what this machine can measure, and what would enable the rest.
     Doctor(Box<DoctorReport>),
-    /// A program's measurements of its own regions, through `liblinerate_regions`.
+    /// Measurements that a program made of its own regions, through `liblinerate_regions`.
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy as seen by loads.
     Memory(Box<MemoryReport>),
     /// `linerate budget`: the per-packet budget at line rate.
     Budget(Box<BudgetReport>),
-    /// `linerate import`: measurements of another program.
+    /// `linerate import`: measurements that another program made, per strand (hardware thread or
+    /// worker thread).
     Strands(Box<StrandsReport>),
-    /// `linerate explain`: questions about a record, answered.
+    /// `linerate explain`: answers to questions about a record.
     Answers(Box<AnswersReport>),
     /// `linerate plan`: predictions for a mapping, and recommended changes.
     Plan(Box<PlanReport>),
-    /// TCP stacks under traffic patterns, with every set of routines.
+    /// Speed of TCP stacks under traffic patterns, with every set of checksum and copy routines.
     Tcp(Box<TcpReport>),
-    /// `linerate why`: bottleneck of a running program.
+    /// `linerate why`: what limits a running program.
     Why(Box<WhyReport>),
     /// `linerate profile`: the functions in which a program spends its on-CPU time.
     Profile(Box<ProfileReport>),
@@ -92,7 +97,7 @@ pub enum Body {
 enum Bare<'a> {
     /// The value of a figure.
     Figure(&'a Scalar),
-    /// Values from the body, by name, or a list of these.
+    /// Values from the body: an object with named values, or a list of such objects.
     Body(Value),
 }
 
@@ -104,17 +109,19 @@ struct Wire<'a> {
     /// Always `linerate-record`.
     #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: &'a str,
-    /// `major.minor`; the README of the published schema lists the guarantees.
+    /// Version of the record format as `major.minor`; the README of the published schema lists the
+    /// guarantees.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^2\.[0-9]+$")))]
     version: String,
     /// Origin of the record.
     provenance: &'a Provenance,
-    /// The value of each figure under the same name, for scripts. A `memory` record also has
-    /// `levels`, `tlb`, `pages`, `noise`, `timer` and `os_view`; a record of strands has `strands`,
-    /// a record of answers `answers`, a `why` record `threads`, `cpus`, `findings` and `ledger`,
-    /// a `profile` record `functions` and `classes`, and a `profile_diff` record `functions`.
+    /// The value of each figure under the same name, for scripts, without unit and interval. A
+    /// `memory` record also has `levels`, `tlb`, `pages`, `noise`, `timer` and `os_view`; a record
+    /// of strands has `strands`, a record of answers `answers`, a `why` record `threads`, `cpus`,
+    /// `findings` and `ledger`, a `profile` record `functions` and `classes`, and a `profile_diff`
+    /// record `functions`.
     summary: BTreeMap<&'a str, Bare<'a>>,
-    /// The figures people quote, by name.
+    /// The main figures of the record, by name: those that users and scripts quote.
     figures: &'a BTreeMap<String, Figure>,
     /// Reasons to doubt the figures.
     warnings: &'a [Warning],
@@ -122,13 +129,13 @@ struct Wire<'a> {
     body: &'a Body,
 }
 
-/// The part of a record that all kinds have in common.
+/// The stored part of a record that all kinds have in common.
 #[derive(Deserialize)]
 struct Envelope {
     provenance: Provenance,
 }
 
-/// Derived values of a record.
+/// Derived values as stored in a record's JSON.
 #[derive(Deserialize)]
 struct Stated {
     summary: BTreeMap<String, Value>,
@@ -137,17 +144,19 @@ struct Stated {
 }
 
 impl Record {
-    /// Returns the figures people quote, by name; the names are those used in `summary`.
+    /// Returns the main figures of the record, by name: those that users and scripts quote. The
+    /// names are those used in `summary`.
     pub fn figures(&self) -> Figures {
         self.body.derive().figures()
     }
 
-    /// Reasons to doubt the figures.
+    /// Returns reasons to doubt the figures.
     pub fn warnings(&self) -> Vec<Warning> {
         self.body.derive().warnings(&self.provenance)
     }
 
-    /// Returns bare values for scripts, by name: those of the figures, and lists from the body.
+    /// Returns values for scripts, by name: the bare values of the figures, and lists from the
+    /// body.
     pub fn summary(&self) -> BTreeMap<String, Value> {
         let figures = self.figures();
         let figures = figures.iter().map(|(name, figure)| (name.clone(), bare(figure)));
@@ -166,7 +175,7 @@ impl Record {
     /// Returns the record as one line of JSON, ending in a newline.
     ///
     /// # Errors
-    /// As [`Self::to_json_pretty`].
+    /// [`WriteError`] if a required number is infinite or NaN.
     pub fn to_json_line(&self) -> Result<String, WriteError> {
         self.to_json(serde_json::ser::CompactFormatter)
     }
@@ -194,7 +203,8 @@ impl Record {
         Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
     }
 
-    /// Reads a record of this or the previous major version. Unknown fields are ignored.
+    /// Reads a record of this or the previous major version from its JSON text. Unknown fields are
+    /// ignored.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -211,8 +221,8 @@ impl Record {
         }
     }
 
-    /// Reads a record with current field names. Derived values of an earlier version may differ
-    /// from those of this version.
+    /// Reads a record with current field names. The derived values in an upgraded record come from
+    /// an earlier version and may differ from those of this version.
     fn from_current(json: &str, is_upgraded: bool) -> Result<Self, ReadError> {
         let Head { minor, kind } = check_head(json)?;
         let Envelope { provenance } = read(json)?;
@@ -244,7 +254,7 @@ impl Record {
     }
 }
 
-/// Self-description of a record.
+/// Minor version and kind of a record, as stated in its JSON.
 struct Head {
     minor: u32,
     kind: String,
@@ -279,8 +289,8 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Reads the fields of `T` and ignores the others. Parses the text again, because the position of
-/// an invalid field is known only from the text.
+/// Reads the fields of `T` from a record and ignores the others. Parses the text again, because the
+/// position of an invalid field is known only from the text.
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -292,7 +302,7 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
 }
 
 impl Stated {
-    /// Checks that derived values match the rest of the record.
+    /// Checks that the stored derived values match those derived from the rest of the record.
     fn check_against(&self, record: &Record) -> Result<(), ReadError> {
         differing(&self.figures, &record.figures(), Figure::has_facts_of)
             .map_or(Ok(()), |name| changed("figures", &name))?;
@@ -304,8 +314,8 @@ impl Stated {
         Ok(())
     }
 
-    /// Checks that the record is self-consistent: derived values of another minor version cannot be
-    /// recomputed here.
+    /// Checks only that `summary` agrees with `figures`: the derived values of another version
+    /// cannot be recomputed here.
     fn check_alone(&self) -> Result<(), ReadError> {
         let agrees = |(name, figure): (&String, &Figure)| {
             self.summary.get(name).and_then(as_scalar).as_ref() == Some(&figure.value)
@@ -321,7 +331,7 @@ fn changed(part: &str, name: &str) -> Result<(), ReadError> {
     Err(ReadError::Changed { field: format!("{part}.{name}") })
 }
 
-/// Returns the first name that is missing from one map or whose values are not the `same`.
+/// Returns the first name that is missing from one map, or whose two values are not the `same`.
 fn differing<T>(
     a: &BTreeMap<String, T>,
     b: &BTreeMap<String, T>,
@@ -349,7 +359,7 @@ fn without_position(error: &serde_json::Error) -> String {
 pub struct WriteError {
     /// The field, as a path: `workers[0].stages[2].kpps`.
     pub field: String,
-    /// The error.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -362,14 +372,14 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Error for text that is not a readable record. Lines and columns count from 1.
+/// Error for text that cannot be read as a record. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The text is truncated.
+    /// The text ends in the middle of a record.
     Truncated {
-        /// The last line.
+        /// Number of the last line.
         line: usize,
-        /// The last column.
+        /// Number of the last column.
         column: usize,
     },
     /// The text is not JSON.
@@ -378,38 +388,38 @@ pub enum ReadError {
         line: usize,
         /// Column of the error.
         column: usize,
-        /// The error there.
+        /// Description of the error.
         message: String,
     },
     /// The text is JSON, but not a record.
     NotARecord {
-        /// The unexpected content.
+        /// What was found instead of a record.
         found: String,
     },
-    /// A record of another major version.
+    /// The record has another major version, which cannot be read.
     OtherVersion {
-        /// Its version.
+        /// Version of the record.
         version: String,
     },
-    /// A record of the previous major version that lacks a required field.
+    /// The record has the previous major version and lacks a required field.
     NotUpgraded {
-        /// Its version.
+        /// Version of the record.
         version: String,
-        /// Path of the field, or of the parent that lacks it; `.` is the record itself.
+        /// Path of the field, or of the object that lacks it; `.` is the record itself.
         field: String,
-        /// The error.
+        /// Description of the error.
         message: String,
     },
-    /// A record of a kind that this version does not know.
+    /// The record is of a kind that this version does not know.
     UnknownKind {
-        /// Its kind.
+        /// Kind of the record.
         kind: String,
     },
-    /// A field is missing or of the wrong type.
+    /// A field of the record is missing or of the wrong type.
     Field {
-        /// Path of the field, or of the parent that lacks it; `.` is the record itself.
+        /// Path of the field, or of the object that lacks it; `.` is the record itself.
         field: String,
-        /// The error.
+        /// Description of the error.
         message: String,
         /// Line of the error.
         line: usize,
@@ -418,7 +428,7 @@ pub enum ReadError {
     },
     /// `figures`, `summary` or `warnings` contradict the rest of the record.
     Changed {
-        /// Path of the field: `summary.throughput_kpps`.
+        /// Path of the first contradictory field: `summary.throughput_kpps`.
         field: String,
     },
 }

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Hardware counters, kernel and user mode.
+    /// Hardware counters that count both kernel and user mode.
     Hw,
-    /// Hardware counters, user mode only.
+    /// Hardware counters that count user mode only.
     User,
     /// Software events, the timestamp counter, tracepoints.
     Sw,
-    /// Simulated with an explicit cache geometry.
+    /// Simulation with an explicit cache geometry.
     Sim,
-    /// Computed by a model; nothing was measured.
+    /// Computation by a model; nothing was measured.
     Model,
 }
 
@@ -35,10 +35,10 @@ impl Tier {
     }
 }
 
-/// The figures people quote, by name.
+/// The main figures of a record, by name: those that users and scripts quote.
 pub type Figures = BTreeMap<String, Figure>;
 
-/// The value of a figure: a bare number, a text, or nothing.
+/// The value of a figure: a bare number, a text, or no value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -47,11 +47,12 @@ pub enum Scalar {
     Number(#[serde(serialize_with = "crate::finite")] f64),
     /// A word or a sentence.
     Text(String),
-    /// Unavailable; the figure's `reason` says why.
+    /// No value is available; the figure's `reason` says why.
     Absent,
 }
 
-/// A value with everything needed to assess it.
+/// A value with everything needed to assess it: unit, number of samples, interval, evidence tier
+/// and method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
@@ -65,7 +66,8 @@ pub struct Figure {
     pub low: Option<f64>,
     /// Upper end of the interval, in `unit`; `null` if no interval could be given.
     pub high: Option<f64>,
-    /// Nominal coverage of the interval, 0 to 1.
+    /// Nominal coverage of the interval, 0 to 1; `null` for a text, an absent value, and a number
+    /// without an estimate of its spread.
     pub confidence: Option<f64>,
     /// Evidence tier of the value.
     pub tier: Tier,
@@ -76,8 +78,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Whether both figures state the same facts: everything but the wording of the method and the
-    /// reason, which may change between versions of the program.
+    /// Returns whether both figures state the same facts. Compares everything except the wording of
+    /// the method and of the reason, which may change between versions of the program.
     pub(crate) fn has_facts_of(&self, other: &Self) -> bool {
         let facts = |one: &Self| Self {
             method: String::new(),
@@ -87,7 +89,8 @@ impl Figure {
         facts(self) == facts(other)
     }
 
-    /// Makes a figure from a number with its interval at `confidence`.
+    /// Makes a figure from an estimate, with its value, interval and confidence. If the value is
+    /// not finite, the figure is absent; an end of the interval that is not finite becomes `None`.
     pub fn number(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Self {
         if !estimate.value.is_finite() {
             return Self::absent(unit, tier, method, "the estimate is not a finite number");
@@ -106,7 +109,8 @@ impl Figure {
         }
     }
 
-    /// Makes a figure from a number that is exact, or whose spread is unknown: it has no interval.
+    /// Makes a figure without an interval, from a number that is exact or whose spread is unknown.
+    /// If the number is not finite, the figure is absent.
     pub fn exact(unit: &str, value: f64, tier: Tier, method: &str) -> Self {
         if !value.is_finite() {
             return Self::absent(unit, tier, method, "not a finite number");
@@ -124,7 +128,7 @@ impl Figure {
         }
     }
 
-    /// A word or a sentence.
+    /// Makes a figure whose value is a word or a sentence.
     pub fn text(text: &str, tier: Tier, method: &str) -> Self {
         Self {
             value: Scalar::Text(text.to_owned()),
@@ -139,7 +143,7 @@ impl Figure {
         }
     }
 
-    /// Makes an unavailable figure, with the reason.
+    /// Makes a figure without a value, with the reason why the value is unavailable.
     pub fn absent(unit: &str, tier: Tier, method: &str, reason: &str) -> Self {
         Self {
             value: Scalar::Absent,
@@ -189,7 +193,7 @@ impl Figure {
     }
 }
 
-/// Returns the bare value, as in `summary`.
+/// Returns the value of a figure as JSON, without unit or interval, as in the record's `summary`.
 pub(crate) fn bare(figure: &Figure) -> serde_json::Value {
     serde_json::to_value(&figure.value).unwrap_or(serde_json::Value::Null)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conclusions from a profile: the path's bottleneck, and the best kernels for its calls.
+//! Conclusions from the profile of a packet path: its bottleneck, and the best kernels for its
+//! calls.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// What limits a path.
+/// What limits a packet path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,11 +14,11 @@ pub enum Limit {
     Processing,
     /// All workers wait for packets: the source or the line sets the rate.
     Offered,
-    /// The profile does not single out a worker.
+    /// The limit cannot be determined: the profile does not single out a worker.
     CannotTell,
 }
 
-/// Conclusion from a profile.
+/// What limits a packet path, as concluded from its profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -25,17 +26,18 @@ pub struct Finding {
     pub limit: Limit,
     /// The bottleneck stage; `null` if there is none or it cannot be determined.
     pub bottleneck: Option<String>,
-    /// The worker it runs on.
+    /// Name of the worker on which the bottleneck stage runs; `null` if there is none or it is
+    /// unknown.
     pub worker: Option<String>,
     /// The finding in one sentence, with supporting figures.
     pub sentence: String,
 }
 
-/// Best kernels for the calls made in a run.
+/// Advice on the best kernels for the calls that a path made in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAdvice {
-    /// The kernels in use, as in the `kernels` field of a run.
+    /// The kernels in use during the run, as in the `kernels` field of a run.
     pub in_use: String,
     /// The kernels with the lowest total time for all calls of the path.
     pub fastest: String,
@@ -46,13 +48,16 @@ pub struct KernelAdvice {
     pub stage: String,
     /// Capacity of a worker that runs only this stage, in thousand packets per second.
     pub stage_kpps: Figure,
-    /// This capacity with the fastest kernels.
+    /// Capacity of a worker that runs only this stage, with the fastest kernels, in thousand
+    /// packets per second.
     pub stage_fastest_kpps: Figure,
-    /// Capacity of the path if its busiest worker never waited, in thousand packets per second.
+    /// Capacity of the path if its busiest worker never waited, with the kernels in use, in
+    /// thousand packets per second.
     pub path_kpps: Figure,
-    /// This capacity with the fastest kernels.
+    /// Capacity of the path if its busiest worker never waited, with the fastest kernels, in
+    /// thousand packets per second.
     pub path_fastest_kpps: Figure,
-    /// Whether the gain is large enough to try.
+    /// Whether the gain is large enough to make the fastest kernels worth trying.
     pub worth_trying: bool,
     /// The advice in a sentence.
     pub sentence: String,

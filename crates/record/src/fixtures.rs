@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stored records, one of each kind, for tests: measured by the tool (`cargo xtask fixtures`).
+//! Stored records for tests, one of each kind. The tool itself measured them
+//! (`cargo xtask fixtures`).
 //!
-//! A test that needs particular values changes those and takes the rest from here: `RunReport {
-//! rings: vec![], ..fixtures::run() }`. A new field thus requires no edits to tests.
+//! A test that needs particular values changes only those, and takes the rest from a stored record:
+//! `RunReport { rings: vec![], ..fixtures::run() }`. Tests therefore need no edits when a field is
+//! added.
 
 use crate::budget::BudgetReport;
 use crate::kernels::KernelsReport;
@@ -17,7 +19,7 @@ use std::sync::LazyLock;
 
 macro_rules! stored {
     ($($kind:literal),*) => {
-        /// All stored records, by kind.
+        /// The stored records: the kind and the JSON text of each.
         pub const ALL: &[(&str, &str)] =
             &[$(($kind, include_str!(concat!("../fixtures/", $kind, ".json")))),*];
     };
@@ -44,8 +46,8 @@ stored!(
 /// Returns the stored record of this kind.
 ///
 /// # Panics
-/// If there is no such record, or it differs from what this version writes: run `cargo xtask
-/// fixtures`.
+/// If there is no stored record of this kind, or if it differs from what this version writes. In
+/// the second case, run `cargo xtask fixtures`.
 pub fn record(kind: &str) -> Record {
     let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
     Record::from_json(text).unwrap_or_else(|error| panic!("{kind}: {error}; cargo xtask fixtures"))
@@ -65,35 +67,35 @@ macro_rules! body {
 }
 
 body!(
-    /// A run of the edge path on one CPU.
+    /// Returns the stored run of the edge path on one CPU.
     run, Run, RunReport
 );
 body!(
-    /// Checksums over two sizes.
+    /// Returns the stored measurement of checksums over two sizes.
     kernels, Kernels, KernelsReport
 );
 body!(
-    /// The program `true`, counted.
+    /// Returns the stored event counts of the program `true`.
     stat, Stat, StatReport
 );
 body!(
-    /// A matrix multiplication that measured itself.
+    /// Returns the stored counts for the regions of a matrix multiplication that measured itself.
     regions, Regions, RegionsReport
 );
 body!(
-    /// A cache hierarchy, measured up to 1 MiB.
+    /// Returns the stored measurement of a cache hierarchy with chains of up to 1 MiB.
     memory, Memory, MemoryReport
 );
 body!(
-    /// The budget for the packets of [`run`].
+    /// Returns the stored per-packet budget for the packets of [`run`].
     budget, Budget, BudgetReport
 );
 body!(
-    /// A sleeping command, watched for a second.
+    /// Returns the stored observation of a sleeping command over one second.
     why, Why, WhyReport
 );
 body!(
-    /// A command that computes hashes, sampled for a second.
+    /// Returns the stored profile of a command that computes hashes, sampled for one second.
     profile, Profile, ProfileReport
 );
 

@@ -1,97 +1,98 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Preparation of a capture before replay: packets skipped, with causes, and repairs.
+//! How a capture was prepared for replay: the packets that were skipped, by cause, and the repairs.
 
 use crate::tally::Tally;
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Share of skipped bytes above which a warning is issued, and above which a path is rejected
-/// unless it opts in.
+/// Share of a capture's bytes, 0 to 1; if more than this was skipped, a warning is issued.
 pub const WARNED_SHARE: f64 = 0.05;
-/// See [`WARNED_SHARE`].
+/// Share of a capture's bytes, 0 to 1; if more than this was skipped, the path is rejected, unless
+/// it sets `allow_left_out`.
 pub const REFUSED_SHARE: f64 = 0.5;
 
-/// Reasons for skipping packets of a capture, as named in records.
+/// Reasons for skipping packets of a capture, as keywords in records.
 pub mod cause {
-    /// TCP segments coalesced by segmentation offload and longer than a buffer.
+    /// TCP segments that segmentation offload coalesced into a frame longer than a packet buffer.
     pub const JOINED_SEGMENTS: &str = "joined_segments";
-    /// Longer than a buffer.
+    /// A packet that is longer than a packet buffer.
     pub const TOO_LONG: &str = "too_long";
-    /// Truncated to the snap length of the capture.
+    /// A packet that was truncated to the snap length of the capture.
     pub const CUT_SHORT: &str = "cut_short";
-    /// Of length zero.
+    /// A packet of length zero.
     pub const ZERO_LENGTH: &str = "zero_length";
-    /// Captured on a link type without Ethernet or IP headers.
+    /// A packet that was captured on a link type without Ethernet or IP headers.
     pub const OTHER_LINK_TYPE: &str = "other_link_type";
-    /// Stored in a block whose content contradicts its length.
+    /// A packet in a block of the capture file whose content contradicts the length of the block.
     pub const DAMAGED_BLOCK: &str = "damaged_block";
-    /// The file ends within a packet.
+    /// End of a capture file that stops within a packet.
     pub const TRUNCATED_TAIL: &str = "truncated_tail";
-    /// Lengths at the end of the file contradict each other.
+    /// End of a capture file in which lengths contradict each other.
     pub const DAMAGED_TAIL: &str = "damaged_tail";
 }
 
-/// Unreadable end of a capture file.
+/// The end of a capture file that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadTail {
-    /// Where the unreadable end starts, in bytes from the start of the file.
+    /// Offset at which the unreadable end starts, in bytes from the start of the file.
     pub offset: u64,
-    /// Its bytes.
+    /// Length of the unreadable end, in bytes.
     pub bytes: u64,
 }
 
-/// Coalesced TCP segments that were split again.
+/// Frames with coalesced TCP segments that were split into separate segments again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CutSegments {
     /// Number of coalesced frames in the capture.
     pub frames: u64,
-    /// Number of frames created from them.
+    /// Number of frames into which the coalesced frames were split.
     pub segments: u64,
-    /// Longest IP packet on the wire, in bytes, on the connections of these frames.
+    /// MTU of the connections of these frames: the longest IP packet on the wire, in bytes.
     pub mtu: u64,
 }
 
-/// Preparation of the input before the run.
+/// How the input was prepared before the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputReport {
-    /// Packets offered by the source in one pass.
+    /// Packets that the source offers in one pass over the input.
     pub offered: Tally,
-    /// Packets skipped, by cause: packets are counted with their bytes on the wire; blocks, and the
-    /// end of a damaged file, with their bytes in the file.
+    /// What was skipped, by cause. Packets are counted with their bytes on the wire; blocks, and
+    /// the end of a damaged file, with their bytes in the file.
     pub left_out: BTreeMap<String, Tally>,
-    /// Unreadable end of the file; `null` if there is none.
+    /// The end of the file that could not be read; `null` if the file was read completely.
     pub unread: Option<UnreadTail>,
-    /// Coalesced segments that were split; `null` if there were none.
+    /// Frames with coalesced segments that were split; `null` if there were none.
     pub cut_segments: Option<CutSegments>,
-    /// Truncated frames that were zero-padded to their original length.
+    /// Number of truncated frames that were zero-padded to their original length.
     pub padded_frames: u64,
-    /// Frames captured before the NIC computed their TCP or UDP checksum, which was added.
+    /// Number of frames that were captured before the NIC computed their TCP or UDP checksum, and
+    /// whose checksum was completed.
     #[serde(default)]
     pub completed_checksums: u64,
-    /// Packets captured without an Ethernet header, which was added.
+    /// Number of packets that were captured without an Ethernet header, and to which one was added.
     #[serde(default)]
     pub framed_packets: u64,
-    /// Packets excluded by `skip` and `sample` in the part of the file that was read.
+    /// Number of packets that `skip` and `sample` excluded, in the part of the file that was read.
     #[serde(default)]
     pub unselected_packets: u64,
 }
 
 impl InputReport {
-    /// Returns the total skipped, over all causes.
+    /// Returns the number of skipped packets and bytes, summed over all causes.
     pub fn left_out_total(&self) -> Tally {
         self.left_out.values().copied().sum()
     }
 
-    /// Returns the share of bytes skipped, 0 to 1.
+    /// Returns the share of the input's bytes that was skipped, 0 to 1.
     pub fn left_out_share(&self) -> f64 {
         self.share(self.left_out_total().bytes)
     }
 
-    /// Returns `bytes` as a share of all bytes in the input, 0 to 1.
+    /// Returns `bytes` as a share of all bytes in the input, offered and skipped, 0 to 1.
     pub fn share(&self, bytes: u64) -> f64 {
         match self.offered.bytes + self.left_out_total().bytes {
             0 => 0.0,
@@ -99,13 +100,13 @@ impl InputReport {
         }
     }
 
-    /// Returns the cause with the most skipped bytes.
+    /// Returns the cause for which the most bytes were skipped; `None` if nothing was skipped.
     pub fn main_cause(&self) -> Option<&str> {
         let most = self.left_out.iter().max_by_key(|(_, tally)| tally.bytes);
         most.map(|(cause, _)| cause.as_str())
     }
 
-    /// Returns the repairs and skipped parts, one sentence each.
+    /// Returns a phrase for each kind of repair, and for packets that `skip` and `sample` excluded.
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
@@ -140,7 +141,8 @@ impl InputReport {
     }
 }
 
-/// Returns the remedy for packets skipped for `cause`.
+/// Returns advice for the user on packets that were skipped for `cause`, a keyword of the module
+/// `cause`.
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {

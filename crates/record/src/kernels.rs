@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `kernels` record: the speed of every variant of every kernel, relative to a bound.
+//! The body of a `kernels` record: the speed of every variant of every kernel (checksum, copy,
+//! copy+checksum, fill), relative to a bound.
 //!
-//! One [`Row`] is one routine in one case: a size or mix of sizes, offsets, a cache state, and the
-//! timed quantity. All routines in a case ran in the same rounds, in random order.
+//! A [`Row`] holds the measurements of one routine in one case. A case consists of a size or mix of
+//! sizes, offsets, a cache state, and the timed quantity. All routines in a case ran in the same
+//! rounds, in random order.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -13,18 +15,18 @@ use std::fmt;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// Internet checksum of a buffer.
+    /// Computing the Internet checksum of a buffer.
     Checksum,
-    /// A copy.
+    /// Copying a buffer.
     Copy,
-    /// Copy and checksum in one pass.
+    /// Copying a buffer and computing its checksum in one pass.
     CopyChecksum,
     /// Filling a buffer with one value.
     Fill,
 }
 
 impl Kernel {
-    /// All values, in the order used in tables.
+    /// All kernels, in the order used in tables.
     pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
 
     /// Returns the kernel's keyword in JSON and on command lines.
@@ -44,23 +46,23 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The reason for timing a routine.
+/// The role of a routine in a comparison: why it is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A routine that does less than the kernel, or the system's own routine, which shows what the
-    /// machine can do.
+    /// A bound that shows what the machine can do: a routine that does less than the kernel, or the
+    /// system's own routine.
     Bound,
-    /// The default for callers that do not name a variant, called directly at its own address.
+    /// The variant that callers get if they do not name one, called directly at its own address.
     Selected,
     /// Another entry point: the function that looks up the selection at each call (`dispatch`), or
     /// a checksum meant for inlining (`header`, `header_c`), which is called here like any other
     /// routine.
     Entry,
-    /// One variant, called by name.
+    /// A variant of the kernel, called by name.
     Variant,
-    /// Another project's routine.
+    /// A routine of another project.
     Peer,
 }
 
@@ -80,10 +82,10 @@ pub enum Mix {
 }
 
 impl Mix {
-    /// All values, in the order used in tables.
+    /// All mixes, in the order used in tables.
     pub const ALL: [Self; 3] = [Self::Imix, Self::Uniform20To1500, Self::Uniform20To256];
 
-    /// Its keyword in JSON.
+    /// Returns the keyword of the mix in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Imix => "imix",
@@ -99,24 +101,24 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Cache state of the bytes when the routine is called.
+/// Location of the bytes in the memory hierarchy when the routine is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// In L1 from the previous call, as far as they fit.
+    /// In the L1 cache from the previous call, as far as they fit.
     Warm,
-    /// In memory, as [`ColdState`] defines.
+    /// In memory, not in a cache; [`ColdState`] says how this is achieved.
     Cold,
-    /// In the store buffer: a header written field by field just before the call.
+    /// In the store buffer: a header that was written field by field just before the call.
     JustWritten,
 }
 
 impl State {
-    /// All values, in the order used in tables.
+    /// All states, in the order used in tables.
     pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::JustWritten];
 
-    /// Its keyword in JSON.
+    /// Returns the keyword of the state in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Warm => "warm",
@@ -132,55 +134,57 @@ impl fmt::Display for State {
     }
 }
 
-/// What the time of a call measures.
+/// What the time of a call measures: throughput or latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// Independent calls.
+    /// Throughput: consecutive calls are independent.
     Throughput,
-    /// Each call depends on the result of the previous one.
+    /// Latency: each call depends on the result of the previous one.
     Latency,
 }
 
-/// One routine in one case.
+/// Measurements of one routine in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// The kernel.
+    /// The kernel that the routine implements.
     pub kernel: Kernel,
-    /// The routine: a variant, `selected`, another entry point, a bound or a peer, by name.
+    /// Name of the routine: a variant, `selected`, another entry point, a bound or a peer.
     pub variant: String,
-    /// The reason for timing it.
+    /// The role of the routine: why it is timed.
     pub role: Role,
     /// Bytes per call; `null` for a mix.
     pub size: Option<u64>,
-    /// The mix; `null` for a size.
+    /// The mix of sizes; `null` for a single size.
     pub mix: Option<Mix>,
-    /// Mean bytes per call: the size, or the mean of the mix as drawn.
+    /// Mean number of bytes per call: the size, or the mean of the sizes drawn from the mix.
     #[serde(serialize_with = "crate::finite")]
     pub mean_bytes: f64,
     /// Offset of the source from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
     /// source, or if `offsets` lists the offsets.
     pub src_offset: Option<u32>,
-    /// Offset of the destination from 64-byte alignment; `null` if there is no destination.
+    /// Offset of the destination from 64-byte alignment, in bytes, 0 to 63; `null` if there is no
+    /// destination.
     pub dst_offset: Option<u32>,
-    /// Distance from source to destination, modulo 4096: 0 if both are at the same page offset, so
-    /// that loads match earlier stores in the low 12 address bits; `null` unless there are both.
+    /// Distance from source to destination in bytes, modulo 4096: 0 if both are at the same page
+    /// offset, so that loads match earlier stores in the low 12 address bits; `null` unless there
+    /// are both a source and a destination.
     pub page_distance: Option<u32>,
     /// The source offsets over which the row is averaged; `null` for a single offset.
     pub offsets: Option<Vec<u32>>,
     /// Cache state of the bytes.
     pub state: State,
-    /// What the time measures.
+    /// What the time of a call measures.
     pub timing: Timing,
-    /// Core cycles per call: the median over the rounds.
+    /// Core cycles per call: the median over the rounds; `null` if unknown.
     pub cycles: Option<f64>,
     /// Lower end of the 95 % interval of `cycles`.
     pub cycles_low: Option<f64>,
     /// Upper end of the 95 % interval of `cycles`.
     pub cycles_high: Option<f64>,
-    /// Ticks of the timestamp counter per call: the median over the rounds.
+    /// Ticks of the timestamp counter per call: the median over the rounds; `null` if not measured.
     pub ticks: Option<f64>,
     /// Lower end of the 95 % interval of `ticks`.
     pub ticks_low: Option<f64>,
@@ -190,7 +194,7 @@ pub struct Row {
     pub n: u64,
     /// Bytes per core cycle: `mean_bytes / cycles`.
     pub bytes_per_cycle: Option<f64>,
-    /// Fastest bound in this case; `null` if none was timed.
+    /// Name of the fastest bound in this case; `null` if no bound was timed.
     pub bound: Option<String>,
     /// Speed relative to the bound in the same rounds: the bound's time divided by the routine's.
     /// May exceed 1 if the bound is only the best routine known.
@@ -199,15 +203,15 @@ pub struct Row {
     pub of_bound_low: Option<f64>,
     /// Upper end of the 95 % interval of `of_bound`.
     pub of_bound_high: Option<f64>,
-    /// Reason why a number above is `null`; `null` if all applicable numbers are present.
+    /// Reason why a number of the row is `null`; `null` if all applicable numbers are present.
     pub reason: Option<String>,
 }
 
-/// One variant of the kernels.
+/// Properties of one variant of the kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantReport {
-    /// Name, one word.
+    /// Name of the variant, one word.
     pub name: String,
     /// Required CPU features, as named in the processor manual; empty if there are none.
     pub isa: String,
@@ -217,19 +221,19 @@ pub struct VariantReport {
     pub compiled: bool,
     /// Whether this processor and operating system can run the variant.
     pub supported: bool,
-    /// Kernels for which the variant is the default.
+    /// Kernels for which the variant is selected on this machine.
     pub selected_for: Vec<Kernel>,
 }
 
-/// Routines of other projects.
+/// A peer: routines of another project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerReport {
-    /// As in `rows[].variant`.
+    /// Name of the peer, as in `rows[].variant`.
     pub name: String,
     /// The package and its version: `smoltcp 0.14.0`.
     pub source: String,
-    /// Its capabilities.
+    /// Kernels that the peer implements.
     pub kernels: Vec<Kernel>,
     /// Whether the peer could be timed.
     pub available: bool,
@@ -237,26 +241,27 @@ pub struct PeerReport {
     pub reason: Option<String>,
 }
 
-/// Meaning of `cold` in this record.
+/// How the cache state `cold` was established in this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdState {
-    /// Memory footprint of the calls before a buffer is reused, in bytes.
+    /// Size of the memory that the calls touch before a buffer is reused, in bytes.
     pub footprint_bytes: u64,
     /// Bytes from the start of one buffer to the start of the next, for buffers that fit into this
     /// distance.
     pub stride_bytes: u64,
-    /// How cache lines are evicted, and how longer buffers are laid out, in a sentence.
+    /// Description of how cache lines are evicted, and how longer buffers are laid out, in a
+    /// sentence.
     pub eviction: String,
 }
 
-/// A routine that gave a wrong result. It was not timed.
+/// A routine that gave a wrong result and was therefore not timed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongResult {
-    /// The expected behaviour.
+    /// The kernel that the routine should implement.
     pub kernel: Kernel,
-    /// The routine.
+    /// Name of the routine.
     pub variant: String,
     /// The first difference: length, offsets, expected and actual value.
     pub difference: String,
@@ -266,74 +271,76 @@ pub struct WrongResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RaceWindows {
-    /// Windows that were timed.
+    /// Number of windows that were timed.
     pub total: u64,
-    /// Windows dropped because the operating system counted an involuntary context switch of the
-    /// thread, or gave it a CPU for less than 96 % of the window.
+    /// Number of windows dropped because the operating system counted an involuntary context switch
+    /// of the thread, or gave it a CPU for less than 96 % of the window.
     pub preempted: u64,
-    /// Windows dropped because they took more than 4 times as long as the routine's fastest,
-    /// although the operating system recorded no preemption: a hypervisor or an interrupt may have
-    /// slowed them down.
+    /// Number of windows dropped because they took more than 4 times as long as the routine's
+    /// fastest window, although the operating system recorded no preemption: a hypervisor or an
+    /// interrupt may have slowed them down.
     pub dropped_as_slow: u64,
 }
 
-/// Pages that back the buffers.
+/// Whether huge pages back the buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
     /// Whether the operating system accepted the advice to use huge pages.
     pub advised: bool,
-    /// Share of the buffers' bytes in huge pages after all had been written; `null` if the
-    /// operating system does not report it.
+    /// Share of the buffers' bytes that were in huge pages after all had been written, 0 to 1;
+    /// `null` if the operating system does not report it.
     pub granted: Option<f64>,
     /// Reason why the advice was refused or `granted` is `null`; `null` if neither applies.
     pub reason: Option<String>,
 }
 
-/// A requested or default part that was skipped.
+/// A part of the measurement that was requested or is done by default, but was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
-    /// The part.
+    /// The part that was skipped.
     pub what: String,
-    /// Why.
+    /// Reason why the part was skipped.
     pub reason: String,
 }
 
-/// Kernel measurements on one machine.
+/// Measurements of the kernels (checksum, copy, copy+checksum, fill) on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelsReport {
     /// Processor name; `null` if the processor does not report one.
     pub processor: Option<String>,
-    /// The logical CPU on which everything ran.
+    /// The logical CPU on which all measurements ran.
     pub cpu: u32,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Core cycles per tick, the median of the calibrations taken between the rounds.
+    /// Core cycles per tick of the timestamp counter: the median of the calibrations between the
+    /// rounds.
     pub cycles_per_tick: Figure,
-    /// Independent additions per core cycle, the median over checks between the cases: lower than
-    /// the issue width while an SMT sibling is active. Speeds relative to a bound depend on it,
-    /// because a bound needs fewer execution units than the routine.
+    /// Independent additions per core cycle: the median of the checks between the cases. The value
+    /// is lower than the issue width while an SMT sibling is active. Speeds relative to a bound
+    /// depend on it, because a bound needs fewer execution units than the routine.
     pub additions_per_cycle: Figure,
-    /// Minimum and maximum over those checks; `null` if there are none.
+    /// Minimum and maximum of `additions_per_cycle` over the checks between the cases; `null` if
+    /// there were no checks.
     pub additions_per_cycle_range: Option<[f64; 2]>,
-    /// Pages that back the buffers: with small pages, cold times include TLB misses.
+    /// Whether huge pages back the buffers; with small pages, cold times include TLB misses.
     pub huge_pages: HugePages,
-    /// Meaning of `cold`; `null` if no cold case was timed.
+    /// How the cache state `cold` was established; `null` if no cold case was timed.
     pub cold: Option<ColdState>,
-    /// The variants, simplest first, including those that cannot run here.
+    /// The variants, simplest first, including those that cannot run on this machine.
     pub variants: Vec<VariantReport>,
-    /// The peers, including unavailable ones.
+    /// The peers (routines of other projects), including unavailable ones.
     pub peers: Vec<PeerReport>,
-    /// Every case of every routine.
+    /// Measurements, one row per routine and case.
     pub rows: Vec<Row>,
     /// Routines that gave wrong results.
     pub wrong: Vec<WrongResult>,
-    /// Other skipped parts.
+    /// Other parts of the measurement that were skipped.
     pub skipped: Vec<Skipped>,
-    /// Measuring windows.
+    /// Number of measurement windows, and of those dropped.
     pub windows: RaceWindows,
     /// Seed for the order of routines, the buffer contents and the mixes.
     pub seed: u64,
@@ -341,14 +348,16 @@ pub struct KernelsReport {
     pub quick: bool,
     /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Whether sizes were given on the command line, in which case the report shows all of them.
+    /// Whether the user gave sizes on the command line, in which case the printed report shows all
+    /// of them.
     #[serde(default)]
     pub sizes_named: bool,
 }
 
 impl KernelsReport {
-    /// Returns the selected variant of each kernel, as in `summary.selected`: one name if all are
-    /// the same, otherwise `checksum avx512vnni, copy avx2, ...`; `None` if no variant is selected.
+    /// Returns the names of the selected variants, as in `summary.selected`: one name if all
+    /// kernels use the same variant, otherwise `checksum avx512vnni, copy avx2, ...`; `None` if no
+    /// variant is selected.
     pub fn selected(&self) -> Option<String> {
         let of = |kernel| self.selected_for(kernel).map(|variant| (kernel, variant));
         let selected: Vec<(Kernel, &str)> = Kernel::ALL.into_iter().filter_map(of).collect();
@@ -360,7 +369,7 @@ impl KernelsReport {
         Some(words.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns the default variant of `kernel`.
+    /// Returns the name of the variant that is selected for `kernel`; `None` if there is none.
     pub fn selected_for(&self, kernel: Kernel) -> Option<&str> {
         let selected = self.variants.iter().find(|v| v.selected_for.contains(&kernel));
         selected.map(|variant| variant.name.as_str())

@@ -3,12 +3,12 @@
 //!
 //! Every command writes or reads a record; it is the only interface between the parts of the
 //! program. A record consists of the measurements ([`Body`]) and their origin ([`Provenance`]).
-//! Values derived from these two, in [`mod@derive`], are not part of it: figures for people
+//! Values derived from these two, in [`mod@derive`], are not part of the record: figures for people
 //! ([`Figure`], with unit, interval and evidence tier), lists for scripts, and warnings
 //! ([`Warning`]).
 //!
-//! This crate is pure: it uses no files and no clock. Left out: how records are printed for people
-//! (`linerate-report`).
+//! This crate is pure: it uses no files and no clock. It does not print records for people;
+//! `linerate-report` does that.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,7 @@ pub use provenance::Provenance;
 pub use warning::Warning;
 
 /// Serialises a number that must be finite. JSON has no infinities and no NaN, and `null` would
-/// suggest that the value could not be read, when in fact it was computed incorrectly.
+/// suggest that the value could not be read, although in fact it was computed incorrectly.
 fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         serializer.serialize_f64(*value)
@@ -60,7 +60,7 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// Serialises a list of numbers that must be finite, as [`finite`] does.
+/// Serialises a list of numbers that must all be finite, as [`finite`] serialises one number.
 fn finite_all<S: serde::Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => finite(value, serializer),

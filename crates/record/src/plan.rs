@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `plan` record: predictions for a mapping, and recommended changes. Computed, not
-//! measured.
+//! The body of a `plan` record: predictions for a mapping of stages to workers, and recommended
+//! changes. The values are computed, not measured.
 
 use crate::figure::Figure;
 use crate::tune::RuledOut;
 use serde::{Deserialize, Serialize};
 
-/// Prediction model.
+/// Model that makes the predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// Every worker has its own CPU, and the slowest is the bottleneck.
+    /// A formula: every worker has its own CPU, and the slowest worker is the bottleneck.
     Formula,
-    /// Workers share pipes and are simulated cycle by cycle.
+    /// A cycle-by-cycle simulation: workers share instruction pipelines (pipes).
     Simulation,
 }
 
@@ -22,36 +22,36 @@ pub enum Model {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Fewer segments or workers.
+    /// Use fewer segments or workers.
     Merge,
-    /// More workers for the same stages.
+    /// Use more workers for the same stages.
     Replicate,
-    /// Different or additional splits between stages.
+    /// Split the path between other stages, or at more places.
     Split,
-    /// Workers on other CPUs.
+    /// Place workers on other CPUs.
     Place,
     /// Park workers that do no useful work.
     Park,
     /// Lower the polling rate of workers that do no useful work.
     SlowPolling,
-    /// A different number of packets per burst.
+    /// Use a different number of packets per burst.
     Burst,
-    /// A different variant of checksum and copy.
+    /// Use a different variant of the checksum and copy kernels.
     KernelVariant,
 }
 
-/// Origin of an input to the predictions.
+/// Origin of the value of an input to the predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Taken from a record.
+    /// The value was measured and taken from a record.
     Measured,
-    /// Stated in the description of the path or the processor.
+    /// The value is stated in the description of the path or the processor.
     Given,
-    /// Fitted to results.
+    /// The value was fitted to results.
     Fitted,
-    /// Assumed.
+    /// The value is assumed.
     Assumed,
 }
 
@@ -59,45 +59,48 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Input {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
-    /// Value and unit as text.
+    /// Value of the input with its unit, as text.
     pub value: String,
-    /// Its origin.
+    /// Origin of the value.
     pub origin: Origin,
 }
 
-/// Bottleneck of a mapping.
+/// Predicted bottleneck of a mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
-    /// The stage; `null` if the line or an unknown cause is the limit.
+    /// The stage that is the bottleneck; `null` if the line or an unknown cause is the limit.
     pub stage: Option<String>,
-    /// The worker on which the stage runs, as in `workers`.
+    /// Name of the worker on which the stage runs, as in `workers`; `null` if the line or an
+    /// unknown cause is the limit.
     pub worker: Option<String>,
     /// The finding in one sentence, with supporting figures.
     pub sentence: String,
 }
 
-/// One worker of the mapping as written, or all neighbours of one kind.
+/// One worker of the mapping as written, or all neighbours (threads outside the path on the same
+/// machine) of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedWorker {
-    /// `segment.replica`, both from 0; for neighbours, their name.
+    /// Name of the worker: `segment.replica`, both counted from 0; for neighbours, their own name.
     pub name: String,
-    /// Names of the worker's stages, or its activity outside the path.
+    /// Names of the stages that the worker runs, or its activity outside the path.
     pub runs: String,
-    /// The processor on which it was placed; `null` if placement is irrelevant to the model.
+    /// Logical CPU on which the worker was placed; `null` if placement is irrelevant to the model.
     pub cpu: Option<u32>,
-    /// Share of the worker's time spent on packets, 0 to 1.
+    /// Predicted share of the worker's time spent on packets, 0 to 1.
     pub utilisation: Figure,
-    /// Time per packet, excluding waiting.
+    /// Time that the worker takes per packet, in nanoseconds, excluding waiting.
     pub ns_per_packet: Figure,
-    /// Cycles per instruction, polls included; absent if the model has no instruction counts.
+    /// Cycles per instruction, including those of polling; absent if the model has no instruction
+    /// counts.
     pub cpi: Figure,
 }
 
-/// The measurement that would disprove a prediction.
+/// A measurement that can disprove a prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
@@ -107,17 +110,17 @@ pub struct Proof {
     pub command: Option<String>,
 }
 
-/// Threads outside the path with the same activity.
+/// Threads outside the path that have the same activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkersBeside {
-    /// Their activity.
+    /// Name of the threads' activity.
     pub name: String,
-    /// Their processors.
+    /// Logical CPUs of the threads.
     pub cpus: Vec<u32>,
 }
 
-/// One change and its predicted gain.
+/// A recommended change and its predicted gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
@@ -125,57 +128,58 @@ pub struct Recommendation {
     pub change: String,
     /// Kind of change.
     pub kind: Change,
-    /// The resulting mapping, in short form.
+    /// Mapping after the change, in short form.
     pub mapping: String,
-    /// CPUs of the workers after the change, ordered by segment and replica; `null` if irrelevant
-    /// to the model.
+    /// Logical CPUs of the workers after the change, ordered by segment and replica; `null` if
+    /// placement is irrelevant to the model.
     pub cpus: Option<Vec<u32>>,
     /// Polling threads outside the path that the change adds or moves, such as those of a stage's
     /// second input.
     #[serde(default)]
     pub beside: Vec<WorkersBeside>,
-    /// Resulting packets per burst.
+    /// Packets per burst after the change.
     pub burst: u32,
-    /// Resulting per-flow rate, in kpps.
+    /// Predicted rate per flow after the change, in kpps.
     pub predicted_kpps: Figure,
-    /// Relative change from the rate of the mapping as written.
+    /// Predicted change of the rate relative to the mapping as written: 0.5 is 50 % more.
     pub gain: Figure,
-    /// Reason for the gain.
+    /// Reason for the gain, in words.
     pub why: String,
     /// The measurement that would disprove the prediction.
     pub proof: Proof,
 }
 
-/// The fewest processors that sustain line rate.
+/// The smallest number of CPUs that sustains line rate, with its mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineHold {
-    /// Number of processors; `null` if there is no mapping whose whole predicted interval reaches
-    /// line rate.
+    /// Number of CPUs; `null` if there is no mapping whose whole predicted interval reaches line
+    /// rate.
     pub cpus: Option<u32>,
-    /// The mapping, in short form; if none sustains line rate, the one that comes closest.
+    /// The mapping that sustains line rate, in short form; if no mapping does, the one that comes
+    /// closest.
     pub mapping: String,
-    /// The mapping's packets per burst.
+    /// Packets per burst of that mapping.
     pub burst: u32,
-    /// The mapping's predicted per-flow rate, in kpps.
+    /// Predicted rate per flow of that mapping, in kpps.
     pub predicted_kpps: Figure,
-    /// This result as a sentence.
+    /// The number of CPUs and the mapping, in a sentence.
     pub sentence: String,
 }
 
-/// Extent of the search.
+/// Extent of the search for better mappings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
-    /// Number of possible mappings.
+    /// Number of mappings that are possible on the machine.
     #[serde(serialize_with = "crate::finite")]
     pub there_are: f64,
-    /// Whether the best known mapping is proven optimal.
+    /// Whether the best mapping found is proven optimal.
     pub exact: bool,
-    /// Upper bound on the gain of an unexamined mapping over the best known one, as a share; `null`
+    /// Upper bound on the gain of an unexamined mapping over the best one found, as a share; `null`
     /// if unknown. 0 if the search is exact.
     pub gap: Option<f64>,
-    /// Summary in a sentence, with the limits of the search.
+    /// Summary of the search in a sentence, with its limits.
     pub sentence: String,
 }
 
@@ -183,46 +187,49 @@ pub struct Search {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanReport {
-    /// Name of the path.
+    /// Name of the packet path.
     pub path: String,
     /// The machine for which the predictions are made.
     pub machine: String,
-    /// Source of the machine's data.
+    /// Source of the data on the machine.
     pub machine_source: String,
-    /// Prediction model.
+    /// Model that made the predictions.
     pub model: Model,
-    /// Source of the costs.
+    /// Source of the stage costs: a record, or a description.
     pub costs: String,
-    /// The mapping as written, in short form.
+    /// The mapping as written in the path file, in short form.
     pub mapping: String,
-    /// Packets per burst as written.
+    /// Packets per burst as written in the path file.
     pub burst: u32,
-    /// Number of workers available on the machine for the path and its neighbours.
+    /// Number of logical CPUs available on the machine for the workers of the path and its
+    /// neighbours.
     pub cpus: u32,
-    /// Number of flows of equal rate; rates are per flow.
+    /// Number of flows, all of the same rate; predicted rates are per flow.
     pub flows: u32,
-    /// Predicted per-flow rate under the mapping as written, in kpps.
+    /// Predicted rate per flow under the mapping as written, in kpps.
     pub predicted_kpps: Figure,
-    /// Line rate; `null` without a line or a known packet size.
+    /// Line rate, in kpps; `null` without a line or a known packet size.
     pub line_rate_kpps: Option<f64>,
-    /// The fewest processors that sustain line rate; `null` if no line rate is known, and in
+    /// The smallest number of CPUs that sustains line rate; `null` if no line rate is known, and in
     /// records before version 2.0.
     #[serde(default)]
     pub line_hold: Option<LineHold>,
-    /// Upper bounds on predictions, with reasons: line rate, a CPU quota, the best rate measured.
-    /// Includes only those that bound at least one prediction.
+    /// Upper bounds on the predictions, with reasons: line rate, a CPU quota, the best rate
+    /// measured. Includes only bounds that limit at least one prediction.
     #[serde(default)]
     pub limits: Vec<String>,
-    /// Its bottleneck.
+    /// Predicted bottleneck of the mapping as written.
     pub bottleneck: Bottleneck,
-    /// Workers of the mapping as written, and their neighbours.
+    /// Workers of the mapping as written, and their neighbours (threads outside the path on the
+    /// same machine).
     pub workers: Vec<PlannedWorker>,
     /// Changes with a predicted gain, best first.
     pub recommendations: Vec<Recommendation>,
-    /// Changes that a stage or the machine rules out, or that the model does not cover.
+    /// Changes that a stage or the machine rules out, or that the model does not cover, with
+    /// reasons.
     pub ruled_out: Vec<RuledOut>,
     /// Extent of the search.
     pub search: Search,
-    /// Inputs to the predictions.
+    /// Inputs to the predictions, with their origins.
     pub inputs: Vec<Input>,
 }

@@ -2,8 +2,8 @@
 //! The body of a `profile` record: the functions in which a program's threads spend CPU time, from
 //! samples.
 //!
-//! Shares refer to all samples of the program and, since each sample represents the same amount of
-//! time, to its CPU time. Time asleep or waiting for a CPU is not sampled.
+//! Shares refer to all samples of the program. Since each sample represents the same amount of
+//! time, they are also shares of its CPU time. Time asleep or waiting for a CPU is not sampled.
 
 use crate::figure::Figure;
 use crate::why::{PacketCount, Unread};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProfileReport {
     /// The sampled program.
     pub sampled: SampledProgram,
-    /// Length of the window, in seconds of wall time.
+    /// Length of the sampling window, in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// How the samples were taken.
@@ -35,12 +35,12 @@ pub struct ProfileReport {
     pub classes: Vec<ClassCost>,
     /// The call chains as a tree: callers before callees.
     pub calls: Vec<CallNode>,
-    /// Packets of the requested interface, or else those that the program itself counts; `null`
-    /// without either.
+    /// Packets in the window: those of the requested interface, or else those that the program
+    /// itself counts; `null` if neither is known.
     pub packets: Option<PacketCount>,
     /// CPU time of the profiler itself divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
-    /// What could not be sampled, each with its reason.
+    /// Information that could not be sampled, each entry with its reason.
     pub unread: Vec<Unread>,
 }
 
@@ -48,16 +48,16 @@ pub struct ProfileReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledProgram {
-    /// Name as the kernel has it (at most 15 bytes).
+    /// Name of the program as reported by the kernel (at most 15 bytes).
     pub name: String,
-    /// IDs of the processes, including those started during the window.
+    /// IDs of the program's processes, including processes that were started during the window.
     pub pids: Vec<u32>,
     /// Whether the program was a command that `profile` started.
     pub is_command: bool,
     /// How the program ended within the window: `exit status 1`, `SIGKILL`; `null` if it was still
-    /// running.
+    /// running at the end.
     pub ended: Option<String>,
-    /// Whether the user ended the window early.
+    /// Whether the user ended the sampling window early.
     pub interrupted: bool,
 }
 
@@ -67,20 +67,20 @@ pub struct SampledProgram {
 pub struct SamplingMethod {
     /// Sampled event: `cycles`, or `cpu-clock` without a PMU.
     pub event: String,
-    /// Samples per second of a thread's running time.
+    /// Number of samples per second of a thread's time on a CPU.
     #[serde(serialize_with = "crate::finite")]
     pub rate_hz: f64,
-    /// Whether the kernel was sampled. If not, its time appears as a single function, `[not in user
-    /// mode]`.
+    /// Whether the kernel was sampled. If it was not, time in the kernel appears as a single
+    /// function, `[not in user mode]`.
     pub has_kernel: bool,
     /// Number of slices in the window; slices are the unit of resampling for intervals.
     pub slices: u32,
-    /// Stack bytes per sample, in which callers were found by `.eh_frame`; `null` if they were
-    /// found by frame pointers.
+    /// Number of bytes of the stack that were copied with each sample, to find the callers with
+    /// `.eh_frame` unwind tables; `null` if callers were found by frame pointers.
     pub stack_bytes: Option<u32>,
-    /// Samples whose call chain ends before the first function of its thread: the stack was deeper
-    /// than its copy, or unwind rows are missing. `null` with frame pointers, for which it is
-    /// unknown.
+    /// Number of samples whose call chain ends before the first function of its thread: the stack
+    /// was deeper than the copied part, or unwind rows are missing. `null` with frame pointers, for
+    /// which the number is unknown.
     pub incomplete_chains: Option<u64>,
 }
 
@@ -88,20 +88,21 @@ pub struct SamplingMethod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledThread {
-    /// Its process.
+    /// ID of the thread's process.
     pub pid: u32,
-    /// Its thread ID.
+    /// Thread ID.
     pub tid: u32,
     /// Name of the thread at its last sample.
     pub name: String,
     /// Number of samples of the thread.
     pub samples: u64,
-    /// Share of its CPU time spent on packets; the rest is its poll loop. Fitted from samples and
-    /// packets per slice.
+    /// Share of the thread's CPU time spent on packets, 0 to 1, fitted from the samples and packets
+    /// per slice; the rest is spent in its poll loop.
     pub busy: Figure,
-    /// This thread's CPU time per packet of the program, without the poll loop.
+    /// CPU time of this thread per packet of the program, in nanoseconds, excluding the poll loop.
     pub ns_per_packet: Figure,
-    /// Packets per second at which it would be busy for all of its CPU time.
+    /// Packet rate at which the thread would spend all of its CPU time on packets, in packets per
+    /// second.
     pub capacity: Figure,
 }
 
@@ -111,39 +112,39 @@ pub struct SampledThread {
 pub struct FunctionCost {
     /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// File that contains the function; `kernel` for the kernel.
+    /// File that contains the function; `kernel` for functions of the kernel.
     pub module: String,
-    /// Kind of work, determined by name and file.
+    /// Kind of work that the function does, determined by its name and file.
     pub class: CostClass,
-    /// Samples in the function itself.
+    /// Number of samples in the function itself, excluding its callees.
     pub samples: u64,
-    /// Share of all samples in the function itself.
+    /// Share of the program's samples that are in the function itself, 0 to 1.
     pub share: Figure,
-    /// Samples in the function or its callees.
+    /// Number of samples in the function or its callees.
     pub samples_with_callees: u64,
-    /// CPU time per packet in the function itself, without the poll loop in threads whose `busy` is
-    /// known; otherwise all of it.
+    /// CPU time per packet in the function itself, in nanoseconds. It excludes the poll loop of
+    /// threads whose `busy` is known, and includes all time of other threads.
     pub ns_per_packet: Figure,
-    /// Whether its share of a polling thread falls as packets rise: it belongs to the poll loop.
-    /// `null` if undetermined.
+    /// Whether the function belongs to the poll loop, because its share of a polling thread falls
+    /// as the packet rate rises; `null` if undetermined.
     pub is_polling: Option<bool>,
 }
 
-/// Cost of a kind of work.
+/// Cost of all functions that do one kind of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassCost {
     /// The kind of work.
     pub class: CostClass,
-    /// Samples in functions of this kind.
+    /// Number of samples in functions of this kind.
     pub samples: u64,
-    /// Share of all samples.
+    /// Share of the program's samples that are in functions of this kind, 0 to 1.
     pub share: Figure,
-    /// CPU time per packet.
+    /// CPU time per packet in functions of this kind, in nanoseconds.
     pub ns_per_packet: Figure,
 }
 
-/// A function on one call path.
+/// A node of the call tree: a function, called on one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallNode {
@@ -154,7 +155,7 @@ pub struct CallNode {
     pub thread: u32,
     /// Index of the function in `functions`.
     pub function: u32,
-    /// Samples in the function itself when called on this path.
+    /// Number of samples in the function itself when it was called on this path.
     pub samples: u64,
 }
 
@@ -165,7 +166,7 @@ pub struct CallNode {
 pub enum CostClass {
     /// Copying bytes, in user space or between user and kernel.
     Copy,
-    /// Checksums.
+    /// Computing checksums.
     Checksum,
     /// Allocating and freeing memory and buffers.
     Allocation,
@@ -175,28 +176,28 @@ pub enum CostClass {
     SystemCallEntry,
     /// Page faults, and mapping and unmapping memory.
     PageFault,
-    /// Connection tracking and packet filters.
+    /// Tracking connections and filtering packets.
     Filter,
-    /// Segmentation and its reverse (GSO, GRO).
+    /// Splitting packets into segments, and coalescing segments (GSO, GRO).
     Segmentation,
-    /// Ciphers and hashes.
+    /// Encrypting, decrypting and hashing.
     Crypto,
-    /// NIC drivers and the device layer.
+    /// Running NIC drivers and the kernel's device layer.
     Driver,
     /// Scheduling, waking and switching threads.
     Scheduler,
-    /// Polling for work.
+    /// Polling for work in a loop.
     Polling,
-    /// Idling.
+    /// Idling: the idle loop of a CPU.
     Idle,
     /// The program's own work: user mode, but none of the above.
     Program,
-    /// Other kernel work.
+    /// Kernel work that is none of the above.
     Kernel,
 }
 
 impl CostClass {
-    /// All kinds, in the order in which they are listed.
+    /// All kinds of work, in the order in which tables list them.
     pub const ALL: [Self; 15] = [
         Self::Copy,
         Self::Checksum,
@@ -215,7 +216,7 @@ impl CostClass {
         Self::Kernel,
     ];
 
-    /// Returns the keyword in records and in the list of patterns.
+    /// Returns the keyword of the kind in records and in the list of function name patterns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -236,7 +237,7 @@ impl CostClass {
         }
     }
 
-    /// Display name.
+    /// Returns the name of the kind for display.
     pub fn title(self) -> String {
         match self {
             Self::SystemCallEntry => "syscall entry".to_owned(),
@@ -246,33 +247,38 @@ impl CostClass {
 }
 
 impl ProfileReport {
-    /// Returns the functions on the call path to a node, outermost caller first.
+    /// Returns the functions on the call path to the node with index `node` in `calls`, outermost
+    /// caller first.
     pub fn path(&self, node: usize) -> Vec<&FunctionCost> {
         let mut path = Vec::new();
         let mut next = Some(node);
         while let Some((at, node)) = next.and_then(|at| Some((at, self.calls.get(at)?))) {
             path.extend(self.functions.get(node.function as usize));
-            // Callers must come first, so that a damaged record cannot cause an infinite loop.
+            // A caller must precede its callees, so that a damaged record cannot cause an infinite
+            // loop.
             next = node.caller.map(|caller| caller as usize).filter(|caller| *caller < at);
         }
         path.reverse();
         path
     }
 
-    /// Returns the thread of a node.
+    /// Returns the thread in which a node was sampled; `None` if a damaged record lists no such
+    /// thread.
     pub fn thread_of(&self, node: &CallNode) -> Option<&SampledThread> {
         self.threads.get(node.thread as usize)
     }
 
     /// Returns the rank of each function: 1, plus 1 for each function whose share is significantly
-    /// larger. Functions of equal rank cannot be ordered.
+    /// larger, with an interval that lies entirely above. Functions of equal rank cannot be
+    /// ordered.
     pub fn ranks(&self) -> Vec<usize> {
         let ends: Vec<(f64, f64)> = self.functions.iter().map(|one| ends(&one.share)).collect();
         let above = |high: f64| ends.iter().filter(|(low, _)| *low > high).count();
         ends.iter().map(|(_, high)| 1 + above(*high)).collect()
     }
 
-    /// Returns half the width of the interval of the first function's share; `None` if unknown.
+    /// Returns half the width of the interval of the first function's share, which is the largest;
+    /// `None` if the interval is unknown.
     pub fn margin(&self) -> Option<f64> {
         let share = &self.functions.first()?.share;
         Some((share.high? - share.low?) / 2.0)
@@ -287,8 +293,8 @@ impl ProfileReport {
     }
 }
 
-/// Returns the interval of a share; if it has none, as for functions with very few samples, the
-/// share itself as both ends.
+/// Returns the low and the high end of a share's interval. A share without an interval, as for
+/// functions with very few samples, is both ends itself.
 fn ends(share: &Figure) -> (f64, f64) {
     let value = share.as_number().unwrap_or(0.0);
     match (share.low, share.high) {

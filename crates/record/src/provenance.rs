@@ -4,12 +4,12 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-// The default is empty: for synthetic records.
-/// The machine, program and time of a record.
+// The default value has empty fields; synthetic records use it.
+/// The machine on which a record was made, the program that made it, and the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Provenance {
-    /// The program and its version.
+    /// The program that wrote the record, and its version.
     pub program: String,
     /// The commit the program was built from; `null` if it was built outside a repository.
     pub commit: Option<String>,
@@ -19,22 +19,22 @@ pub struct Provenance {
     pub command: String,
     /// Time of the record, in seconds since 1970-01-01 UTC.
     pub unix_s: u64,
-    /// `x86_64`, `aarch64`, ...
+    /// Processor architecture: `x86_64`, `aarch64`, ...
     pub architecture: String,
-    /// The processor's name.
+    /// Name of the processor; `null` if unknown.
     pub cpu: Option<String>,
     /// Logical CPUs available to the program.
     pub cpus: Vec<u32>,
-    /// The operating system and its release.
+    /// The operating system and its release; `null` if unknown.
     pub kernel: Option<String>,
-    /// The hypervisor, if there is one and it identifies itself.
+    /// The hypervisor; `null` if there is none or it does not identify itself.
     pub hypervisor: Option<String>,
-    /// Whether the instructions are emulated, in which case counts are exact and times are
-    /// meaningless. `null` if unknown.
+    /// Whether the processor is emulated in software, in which case counts are exact and times are
+    /// meaningless; `null` if unknown.
     pub emulated: Option<bool>,
     /// Load average over one minute when the program started.
     pub load_1min: Option<f64>,
-    /// Ticks of the timestamp counter per second.
+    /// Number of ticks of the timestamp counter per second.
     pub ticks_per_s: Option<f64>,
     /// Whether the timestamp counter's rate is independent of the core clock; `null` if no ticks
     /// were read, and in records before version 1.4.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers that are identical in every run, on every machine and in every version: path
-//! files have seeds as keys, and published predictions and tables depend on the numbers. Elsewhere,
-//! `fastrand` is used.
+//! Random numbers that are identical in every run, on every machine and in every version. The
+//! numbers must not change because path files have seeds as keys, and because published predictions
+//! and tables depend on the numbers. Elsewhere, `fastrand` is used.
 
-/// 2^64 divided by the golden ratio, made odd: successive multiples fill 64 bits evenly.
+/// The constant 2^64 divided by the golden ratio, made odd: its successive multiples are spread
+/// evenly over all 64-bit numbers.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes the bits of a number bijectively, mapping 0 to 0: the finaliser of SplitMix64 (Steele, Lea
-/// and Flood, 2014).
+/// Mixes the bits of a number with the finaliser of SplitMix64 (Steele, Lea and Flood, 2014). The
+/// mapping is bijective and maps 0 to 0.
 #[inline]
 pub const fn finish(number: u64) -> u64 {
     let z = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,23 +16,25 @@ pub const fn finish(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Mixes the bits of a number bijectively; neighbouring inputs, and 0, give unrelated outputs.
+/// Mixes the bits of a number with a bijective mapping; neighbouring inputs, and 0, give unrelated
+/// outputs.
 #[inline]
 pub const fn mix(number: u64) -> u64 {
     finish(number.wrapping_add(GOLDEN))
 }
 
-/// SplitMix64: a counter passed through a mixing function. Not for secrets.
+/// The SplitMix64 generator: a counter passed through a mixing function. It is not suitable for
+/// secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Equal seeds give equal sequences.
+    /// Makes a generator from a seed; equal seeds give equal sequences.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next 64 bits.
+    /// Returns the next 64 random bits.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -42,7 +45,7 @@ impl Random {
         finish(self.0)
     }
 
-    /// Returns a number below `n`, with a bias of less than `n` / 2^64.
+    /// Returns a random number below `n`, with a bias of less than `n` / 2^64.
     #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
@@ -53,7 +56,7 @@ impl Random {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns a standard normal number (Box and Muller, 1958).
+    /// Returns a random number from the standard normal distribution (Box and Muller, 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
@@ -64,7 +67,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Compares with the first numbers that the authors' program gives for seed 1234567.
+    /// The generator gives the same first numbers as its authors' program for seed 1234567.
     #[test]
     fn is_splitmix64() {
         let mut random = Random::new(1_234_567);

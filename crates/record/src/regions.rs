@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts for a program's own regions: code between two counter reads.
+//! The body of a `regions` record: counts for regions that a program marked itself, each of which
+//! is the code between two counter reads.
 
 use crate::figure::{Figure, Tier};
 use serde::{Deserialize, Serialize};
 
-/// The regions of one program.
+/// Counts for the regions of one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionsReport {
     /// Evidence tier of the counts.
     pub tier: Tier,
-    /// How counters were read: `user read`, `read(2)`, or `timestamp counter only`.
+    /// How the counters were read: `user read`, `read(2)`, or `timestamp counter only`.
     pub reading: String,
-    /// Cost of an empty region, in ticks: measured here and subtracted below.
+    /// Measurement overhead of an empty region, in ticks. It is measured on this machine, and
+    /// subtracted from the figures of the regions.
     pub own_ticks: Figure,
-    /// Regions that were entered, one entry per thread.
+    /// Regions that were entered, one entry per region and thread.
     pub regions: Vec<RegionReport>,
 }
 
@@ -22,26 +24,30 @@ pub struct RegionsReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionReport {
-    /// Name; nested regions are joined by `/`.
+    /// Name of the region; for a nested region, the names from the outermost region on, joined by
+    /// `/`.
     pub name: String,
-    /// The thread's number.
+    /// Thread ID.
     pub tid: u32,
     /// Number of completed visits.
     pub visits: u64,
-    /// Units of work reported in the region; 0 if none.
+    /// Number of units of work, such as packets, that the program reported in the region; 0 if it
+    /// reported none.
     pub units: u64,
-    /// Ticks in the region, including nested regions, with the measurement's own cost subtracted.
-    /// Wall time.
+    /// Ticks of wall time in the region, including nested regions, with the measurement overhead
+    /// subtracted.
     pub ticks: Figure,
-    /// Ticks in the region, excluding nested regions.
+    /// Ticks of wall time in the region, excluding nested regions, with the measurement overhead
+    /// subtracted.
     pub own_ticks: Figure,
-    /// Counts by event name, with the measurement's own cost subtracted.
+    /// Event counts in the region, with the measurement overhead subtracted.
     pub events: Vec<RegionEvent>,
-    /// The verdict, or the reason why there is none: the region is shorter than ten times its
-    /// measurement overhead (including that of nested regions), or the thread was off-CPU.
+    /// A verdict in words, such as the region's share of the enclosing region, or the reason why
+    /// there is none: the region is shorter than ten times its measurement overhead (including that
+    /// of nested regions), or the thread was off-CPU.
     pub verdict: String,
-    /// Whether a sampler counted the region, in which case the counts cover everything its thread
-    /// did, including other regions.
+    /// Whether a sampler counted the region. The counts then cover everything that its thread did,
+    /// including other regions.
     #[serde(default)]
     pub is_sampled: bool,
 }
@@ -49,28 +55,30 @@ pub struct RegionReport {
 /// A region summed over all threads of a program; derived from the report, not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionTotal<'a> {
-    /// Its name.
+    /// Name of the region.
     pub name: &'a str,
     /// Number of threads that entered the region.
     pub threads: usize,
     /// Number of completed visits.
     pub visits: u64,
-    /// Units of work that were reported in the region.
+    /// Number of units of work that were reported in the region.
     pub units: u64,
-    /// Ticks in the region, or the reason why they are missing for one of the threads.
+    /// Ticks of wall time in the region, including nested regions; absent with a reason if they are
+    /// missing for one of the threads.
     pub ticks: Figure,
-    /// Ticks in the region, excluding nested regions.
+    /// Ticks of wall time in the region, excluding nested regions.
     pub own_ticks: Figure,
-    /// Counts in the region, or the reason why they are missing for one of the threads.
+    /// Event counts in the region; a count is absent with a reason if it is missing for one of the
+    /// threads.
     pub events: Vec<RegionEvent>,
 }
 
-/// An event in a region.
+/// Count of one event in a region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Total count over all visits.
+    /// Total count over all visits to the region.
     pub count: Figure,
 }

@@ -16,92 +16,97 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ledger {
-    /// Input of the stage.
+    /// Packets and bytes that the stage received.
     pub input: Tally,
-    /// Created by the stage: its own packets, and bytes prepended to a packet.
+    /// Packets that the stage created, and bytes that it prepended to packets.
     pub created: Tally,
-    /// Output of the stage.
+    /// Packets and bytes that the stage passed on.
     pub output: Tally,
-    /// Consumed by the stage: packets that end here by design, and bytes removed from a packet.
+    /// Packets that ended in the stage by design, and bytes that it removed from packets.
     pub consumed: Tally,
-    /// Dropped by the stage, by cause.
+    /// Packets and bytes that the stage dropped, by cause.
     pub drops: BTreeMap<String, Tally>,
-    /// Still held by the stage when the run ended.
+    /// Packets and bytes that the stage still held when the run ended.
     pub held: Tally,
 }
 
 impl Ledger {
-    /// Returns the total dropped, over all causes.
+    /// Returns the number of dropped packets and bytes, summed over all causes.
     pub fn dropped(&self) -> Tally {
         self.drops.values().copied().sum()
     }
 
-    /// Whether packets and bytes balance.
+    /// Returns whether packets and bytes balance: everything that came in or was created is
+    /// accounted for.
     pub fn is_conserved(&self) -> bool {
         self.input + self.created == self.output + self.consumed + self.dropped() + self.held
     }
 }
 
 /// Breakdown of a worker's time, as shares of wall time over the measured part of the run. Each
-/// share is summed from its own timestamps; wall time is read from another clock.
+/// share is a sum of differences between the worker's timestamps; wall time is read from another
+/// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
-    /// Working on packets.
+    /// Share of time spent working on packets.
     #[serde(serialize_with = "crate::finite")]
     pub busy: f64,
-    /// Waiting for packets.
+    /// Share of time spent waiting for packets.
     #[serde(serialize_with = "crate::finite")]
     pub starved: f64,
-    /// Waiting for room in the next ring (back-pressure).
+    /// Share of time spent waiting for room in the next ring (back-pressure).
     #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
-    /// Not running: preempted by another thread or stolen by the hypervisor.
+    /// Share of time in which the worker did not run: preempted by another thread or stolen by the
+    /// hypervisor.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
-    /// 1 minus the four shares: measurement overhead, or unattributed time.
+    /// Remainder: 1 minus the other four shares. It contains measurement overhead and unattributed
+    /// time, and may be slightly negative.
     #[serde(serialize_with = "crate::finite")]
     pub unaccounted: f64,
 }
 
-/// Calls to one kernel by one stage on one worker.
+/// Calls to one kernel (checksum, copy, ...) by one stage on one worker.
 ///
-/// From a random sample of iterations in which the stage's calls were logged; after the run, the
-/// worker made the same calls again, in the same order, on cached buffers.
+/// The calls were logged in a random sample of iterations. After the run, the worker made the same
+/// calls again, in the same order, on cached buffers, to time them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelUse {
-    /// The kernel.
+    /// The kernel that was called.
     pub kernel: Kernel,
-    /// The variant that was called.
+    /// The variant of the kernel that was called.
     pub variant: String,
-    /// Calls per packet of the stage, in the logged iterations.
+    /// Number of calls per packet of the stage, in the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub calls_per_packet: f64,
-    /// Mean bytes per call over the logged iterations.
+    /// Mean number of bytes per call, over the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub bytes_per_call: f64,
     /// Ticks spent in the calls, per packet of the stage.
     pub ticks_per_packet: Figure,
-    /// Time of the calls as a share of the stage's service time.
+    /// Time of the calls as a share of the stage's service time, 0 to 1.
     pub share: Figure,
-    /// Times of the same calls with every variant that this processor can run, in the same rounds.
+    /// Times of the same calls with every variant that this processor can run, measured in the same
+    /// rounds.
     pub variants: Vec<VariantTime>,
 }
 
-/// Time of one variant for the calls of a stage.
+/// Time that one variant of a kernel takes for the calls of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantTime {
-    /// The variant.
+    /// Name of the variant.
     pub variant: String,
-    /// Whether this is the selected variant of the kernel on this machine.
+    /// Whether this variant is the one selected for the kernel on this machine.
     pub selected: bool,
-    /// Time of the calls relative to the variant in use; below 1 is faster.
+    /// Time of the calls relative to the variant in use; a value below 1 is faster.
     pub time_ratio: Figure,
 }
 
-/// An event that was to be counted around the stages.
+/// A hardware event that was requested to be counted around the stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvent {
@@ -113,45 +118,48 @@ pub struct CountedEvent {
     pub fix: Option<String>,
 }
 
-/// Events counted around the stages, and the method.
+/// Hardware events counted around the stages, and the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvents {
     /// How the counters were read: `user read` or `read(2)`; `null` if nothing was counted.
     pub reading: Option<String>,
-    /// One iteration in this many was counted.
+    /// Sampling interval: one iteration of a worker in this many was counted.
     pub one_iteration_in: u64,
-    /// The events, in order.
+    /// The requested events, in order.
     pub events: Vec<CountedEvent>,
 }
 
-/// One stage on one worker.
+/// Measurements of one stage on one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
-    /// Name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends.
+    /// Name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends of a
+    /// worker.
     pub name: String,
-    /// Input packets of the stage, over the whole run.
+    /// Number of packets that the stage received over the whole run.
     pub packets: u64,
-    /// Input rate of the stage in kpps over the measured part of the run; `null`, like the shares
-    /// below, if the run ended before that part began.
+    /// Input rate of the stage in kpps over the measured part of the run; `null` if the run ended
+    /// before that part began.
     pub kpps: Option<f64>,
-    /// Service time: ticks of the timestamp counter per packet, waiting excluded.
+    /// Service time in ticks of the timestamp counter per packet, excluding waiting.
     pub ticks_per_packet: Figure,
-    /// Service time in core cycles; absent if the core clock changed during the run.
+    /// Service time in core cycles per packet; absent if the core clock changed during the run.
     pub cycles_per_packet: Figure,
-    /// Share of wall time that this stage spent working; also `null` if no iteration in a clean
-    /// window was sampled.
+    /// Share of wall time that this stage spent working; `null` if the run ended before the
+    /// measured part began, or if no iteration in a clean window was sampled.
     pub busy: Option<f64>,
-    /// Share of wall time that the stage's worker spent waiting for packets.
+    /// Share of wall time that the stage's worker spent waiting for packets; `null` if the run
+    /// ended before the measured part began.
     pub starved: Option<f64>,
-    /// Share of wall time that the stage's worker waited for room in a ring.
+    /// Share of wall time that the stage's worker spent waiting for room in a ring (back-pressure);
+    /// `null` if the run ended before the measured part began.
     pub blocked: Option<f64>,
-    /// Polls of the worker's input that returned nothing.
+    /// Number of polls of the worker's input that returned no packets.
     pub empty_polls: u64,
-    /// Packets dropped, by cause.
+    /// Number of packets that the stage dropped, by cause.
     pub drops: BTreeMap<String, u64>,
-    /// The full packet balance, in packets and bytes.
+    /// Full packet balance of the stage, in packets and bytes.
     pub ledger: Ledger,
     /// Additional counts kept by the stage (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
@@ -161,18 +169,19 @@ pub struct StageReport {
     pub idle: Option<String>,
     /// Kernels called by the stage; `null` if its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
-    /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` if nothing was
-    /// counted, and in records before version 1.2.
+    /// Hardware events per packet, excluding waiting, and cycles per instruction (`cpi`), by name;
+    /// `null` if nothing was counted, and in records before version 1.2.
     pub events: Option<BTreeMap<String, Figure>>,
 }
 
-/// Measurement windows of a worker (about 1 ms each, and at least one iteration).
+/// Number of measurement windows of a worker. A window is about 1 ms long and contains at least one
+/// iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowCount {
-    /// Completed windows.
+    /// Number of completed windows.
     pub total: u64,
-    /// Windows dropped because the worker was preempted in them.
+    /// Number of windows that were dropped because the worker was preempted in them.
     pub preempted: u64,
 }
 
@@ -180,34 +189,37 @@ pub struct WindowCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerReport {
-    /// `segment.replica`, both from 0.
+    /// Name of the worker: `segment.replica`, both counted from 0.
     pub name: String,
-    /// Logical CPU to which the worker is pinned.
+    /// Logical CPU to which the worker was pinned.
     pub cpu: u32,
     /// Index of the segment (a run of consecutive stages), from 0.
     pub segment: u32,
     /// Index of the segment's replica, from 0.
     pub replica: u32,
-    /// Stages in order, including the ends.
+    /// Stages that the worker runs, in order, including its ends: source or ring in, and sink or
+    /// ring out.
     pub stages: Vec<StageReport>,
     /// Breakdown of the worker's time; `null` if the run ended before its measured part began.
     pub time: Option<TimeShares>,
-    /// Run delay in nanoseconds, as accounted by the scheduler over the same time; `null` if the
-    /// kernel does not report it.
+    /// Time that the worker waited for a CPU (run delay) in nanoseconds, as accounted by the
+    /// scheduler over the measured part of the run; `null` if the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// `time.lost` in nanoseconds.
+    /// Time in nanoseconds in which the worker did not run: preempted or stolen, as in `time.lost`.
     pub lost_ns: u64,
-    /// Service time of the whole worker, in ticks per input packet.
+    /// Service time of the whole worker, in ticks per packet that it received.
     pub ticks_per_packet: Figure,
-    /// Polls of the input that returned nothing.
+    /// Number of polls of the input that returned no packets.
     pub empty_polls: u64,
-    /// Polls by number of packets returned: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
+    /// Number of polls by number of packets returned: entry `i` counts bursts of `2^i` to
+    /// `2^(i+1)-1` packets.
     pub burst_sizes: Vec<u64>,
-    /// Measurement windows.
+    /// Number of measurement windows, and of those dropped.
     pub windows: WindowCount,
-    /// Involuntary context switches over the run.
+    /// Number of involuntary context switches of the worker over the run.
     pub involuntary_switches: u64,
-    /// CPU time of the worker, as accounted by the scheduler over the whole run, including warm-up.
+    /// CPU time of the worker in nanoseconds, as accounted by the scheduler over the whole run,
+    /// including warm-up.
     pub cpu_ns: u64,
 }
 
@@ -215,45 +227,46 @@ pub struct WorkerReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RingReport {
-    /// `from > to`, in worker names.
+    /// Name of the ring: `from > to`, with the names of the two workers.
     pub name: String,
-    /// Capacity, in packets.
+    /// Capacity of the ring, in packets.
     pub capacity: u64,
-    /// Fill levels seen by the consumer: counts for 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
+    /// Histogram of the fill levels that the consumer saw: counts for 0, up to 10 %, 10 to 20 %,
+    /// ... 90 to 100 %.
     pub occupancy: Vec<u64>,
-    /// Pushes for which the ring lacked room for the whole burst.
+    /// Number of pushes for which the ring lacked room for the whole burst.
     pub full_pushes: u64,
-    /// Packets left in the ring when the run ended.
+    /// Number of packets left in the ring when the run ended.
     pub held: u64,
 }
 
-/// Time from the source to the sink, for sampled packets.
+/// Latency from the source to the sink, for sampled packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// Median, in nanoseconds.
+    /// Median latency, in nanoseconds.
     pub p50: Figure,
-    /// 99th percentile, in nanoseconds.
+    /// 99th percentile of the latency, in nanoseconds.
     pub p99: Figure,
-    /// 99.9th percentile, in nanoseconds.
+    /// 99.9th percentile of the latency, in nanoseconds.
     pub p999: Figure,
 }
 
-/// Result of one mapping.
+/// Result of running a path with one mapping of stages to workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunReport {
-    /// The name of the path.
+    /// Name of the packet path.
     pub path: String,
-    /// The mapping in short form: `parse+verify | filter x2`.
+    /// The mapping of stages to workers in short form: `parse+verify | filter x2`.
     pub mapping: String,
     /// Kernels that the workers called: `selected`, which is the best variant of each, or the name
     /// of a variant; `null` in records of version 1.0.
     pub kernels: Option<String>,
-    /// Events counted around the stages; `null` if none were requested, and in records before
-    /// version 1.2.
+    /// Hardware events counted around the stages; `null` if none were requested, and in records
+    /// before version 1.2.
     pub counted: Option<CountedEvents>,
-    /// Wall time of the measured part, in seconds; warm-up excluded.
+    /// Wall time of the measured part of the run, in seconds, excluding warm-up.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// Ticks of the timestamp counter per second.
@@ -262,55 +275,58 @@ pub struct RunReport {
     /// Requested rate of the source, in kpps; absent, with the reason, if it has no fixed rate
     /// (`rate = "max"`); `null` in records before version 1.3.
     pub offered_kpps: Option<Figure>,
-    /// Packets that left the path in the clean windows, in kpps.
+    /// Rate of packets that left the path, in kpps, over the windows without preemption.
     pub throughput_kpps: Figure,
-    /// Packets that left the path or were dropped by a stage on purpose, in kpps: the rate at which
-    /// the path processed its input.
+    /// Rate of packets that left the path or that a stage dropped on purpose, in kpps: the rate at
+    /// which the path processed its input.
     pub processed_kpps: Figure,
-    /// Line rate at the mean frame size of the traffic, in kpps.
+    /// Line rate at the mean frame size of the traffic, in kpps; `null` if the path has no line.
     pub line_rate_kpps: Option<f64>,
     /// The workers in order of segment, then replica.
     pub workers: Vec<WorkerReport>,
-    /// The rings.
+    /// The rings between workers.
     pub rings: Vec<RingReport>,
     /// Latency through the path.
     pub latency: Latency,
-    /// Input packets that never entered the path, by cause (unreadable, too long, ...).
+    /// Number of input packets that never entered the path, by cause (unreadable, too long, ...).
     pub rejected: BTreeMap<String, u64>,
-    /// Preparation of the input before the run: packets skipped, split and padded; `null` in
+    /// How the input was prepared before the run: packets skipped, split and padded; `null` in
     /// records before version 2.0.
     #[serde(default)]
     pub input: Option<InputReport>,
     /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Input packets that the source replays, excluding rejected ones; `null` in records before
-    /// version 1.4.
+    /// Number of input packets that the source replays, excluding rejected ones; `null` in records
+    /// before version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
     /// Logical CPUs available to the workers; `null` in records before version 1.4, and in the runs
     /// within a `tune` record, which states the number itself.
     #[serde(default)]
     pub cpus_available: Option<u32>,
-    /// The line of the path; `null` without a line, and in records before version 1.4.
+    /// The line that the path should saturate; `null` without a line, and in records before version
+    /// 1.4.
     #[serde(default)]
     pub line: Option<LineReport>,
-    /// Bottleneck, as determined when the run was measured; `null` in records before version 1.4,
-    /// and in the baseline of a `tune` record, which states the bottleneck itself.
+    /// Bottleneck of the path, as determined when the run was measured; `null` in records before
+    /// version 1.4, and in the baseline of a `tune` record, which states the bottleneck itself.
     #[serde(default)]
     pub finding: Option<Finding>,
-    /// Limiting causes, as in `linerate why`, the main one first: the same rules, applied to the
-    /// workers' time. Empty in records before version 2.0.
+    /// Causes that limit the path, main cause first. They follow from the rules of `linerate why`,
+    /// applied to the workers' time. Empty in records before version 2.0.
     #[serde(default)]
     pub causes: Vec<WhyFinding>,
-    /// Better kernels for the path's calls; `null` if unknown, and as for `cpus_available`.
+    /// Better kernels for the calls that the path makes; `null` if unknown, in records before
+    /// version 1.4, and in the runs within a `tune` record.
     #[serde(default)]
     pub kernel_advice: Option<KernelAdvice>,
-    /// Cache level that holds the packets; `null` as for `cpus_available`.
+    /// Cache level that holds the packets; `null` in records before version 1.4, and in the runs
+    /// within a `tune` record.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
 }
 
-/// Line that the path should saturate.
+/// The line (network link) that the path should saturate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineReport {
@@ -324,30 +340,31 @@ pub struct LineReport {
     pub mean_frame_bytes: f64,
 }
 
-/// Cache level that holds a path's packets: frames and buffers compared with the sizes in the
-/// machine's profile.
+/// Cache level that holds a path's packets. It follows from comparing the size of frames and
+/// buffers with the cache sizes in the machine's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketsHome {
-    /// Bytes of frames and buffers used by one worker.
+    /// Number of bytes of frames and buffers that one worker uses.
     pub bytes: Figure,
-    /// Name of the nearest level that holds these bytes.
+    /// Name of the nearest cache level that holds these bytes.
     pub level: Figure,
-    /// Maximum wait for a load from this level, in ns.
+    /// Maximum time that a load from this cache level waits, in ns.
     pub miss_ns: Figure,
-    /// Maximum wait for a load from this level, in core cycles.
+    /// Maximum time that a load from this cache level waits, in core cycles.
     pub miss_cycles: Figure,
-    /// Conclusion; `null` if the packets are in a fast enough level, or there is no profile.
+    /// Conclusion for the user; `null` if the packets are in a fast enough level, or there is no
+    /// profile.
     pub sentence: Option<String>,
 }
 
 impl WorkerReport {
-    /// Returns the breakdown of the time; all zero if unknown.
+    /// Returns the breakdown of the worker's time; all shares are zero if it is unknown.
     pub fn time_or_zero(&self) -> TimeShares {
         self.time.unwrap_or_default()
     }
 
-    /// Returns the stages of the path, without the ends of the worker: source and sink, or rings.
+    /// Returns the worker's stages without its ends: source and sink, or rings.
     pub fn path_stages(&self) -> &[StageReport] {
         const HEADS: [&str; 2] = ["source", "ring in"];
         const TAILS: [&str; 2] = ["sink", "ring out"];
@@ -361,8 +378,8 @@ impl WorkerReport {
         }
     }
 
-    /// Returns the share of time spent in source and sink on work that a NIC would do: copying
-    /// packets out of the replayed traffic and discarding them. `None` if unknown.
+    /// Returns the share of the worker's time spent in source and sink on work that a NIC would do:
+    /// copying packets out of the replayed traffic and discarding them. `None` if unknown.
     fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");
@@ -370,8 +387,8 @@ impl WorkerReport {
     }
 }
 
-/// Cost of replaying packets, which would not arise with a NIC and its driver, or would take
-/// another form.
+/// Cost of replaying packets from memory. With a NIC and its driver, this cost would not arise, or
+/// would take another form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayShare {
     /// Share of the total busy time of all workers, 0 to 1.
@@ -385,7 +402,8 @@ impl RunReport {
     /// Returns the cost of the replay; `None` if the times are unknown.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         let (mut replay, mut busy) = (0.0, 0.0);
-        // Shares of the time for which each worker was not preempted.
+        // Largest busy share of any worker with and without the replay, as shares of the time in
+        // which the worker was not preempted.
         let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
         for worker in &self.workers {
             let time = worker.time?;
@@ -403,20 +421,20 @@ impl RunReport {
     }
 }
 
-/// The stage at which all packets of a path ended.
+/// The stage at which all packets of a path ended, so that none reached the sink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
     /// The stage that passed no packet on.
     pub stage: String,
-    /// Packets given to the stage, over all workers.
+    /// Number of packets given to the stage, over all workers.
     pub packets: u64,
     /// The stage's drop causes, most frequent first; empty if it consumed the packets by design.
     pub causes: Vec<String>,
 }
 
 impl DeadEnd {
-    /// Tells people what to change.
+    /// Returns advice on what to change so that packets pass the stage.
     pub fn remedy(&self) -> &'static str {
         match self.causes.iter().any(|cause| cause.contains("checksum")) {
             true => {
@@ -449,8 +467,8 @@ impl fmt::Display for DeadEnd {
 }
 
 impl RunReport {
-    /// Returns the stage that all packets reached and none left, by design or by mistake; `None` if
-    /// a packet reached the sink, none was offered, or some were still in flight.
+    /// Returns the stage that received packets but passed none on, by design or by mistake; `None`
+    /// if a packet reached the sink, none was offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);
@@ -459,7 +477,8 @@ impl RunReport {
             stages().filter(|stage| stage.name == name).map(|stage| &stage.ledger).collect()
         };
         let sum = |all: &[&Ledger], part: fn(&Ledger) -> u64| all.iter().copied().map(part).sum();
-        // The ends of workers pass on everything they are given.
+        // Only a stage of the path can be found: the ends of workers pass on everything they are
+        // given.
         let name = stages().map(|stage| &stage.name).find(|name| {
             let all = of(name);
             let given: u64 = sum(&all, |ledger| ledger.input.packets);
@@ -480,7 +499,7 @@ impl RunReport {
         })
     }
 
-    /// Whether every stage of every worker conserved packets and bytes.
+    /// Returns whether every stage of every worker conserved packets and bytes.
     pub fn is_conserved(&self) -> bool {
         self.workers.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
     }

@@ -16,7 +16,7 @@
 //! for every distribution and every sample size. Neighbouring windows are not independent, so they
 //! are resampled in blocks.
 //!
-//! Left out: means and standard deviations. A single preempted window can shift them arbitrarily
+//! There are no means and standard deviations: a single preempted window can shift them arbitrarily
 //! far.
 
 pub mod coverage;
@@ -27,7 +27,8 @@ pub use shares::share_interval;
 use crate::random::Random;
 
 /// Confidence of every interval that linerate reports: the share of repetitions in which the
-/// interval contains the true value. Intervals with a different confidence document why.
+/// interval contains the true value. Where an interval has a different confidence, its
+/// documentation says why.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Quantile of the standard normal distribution for [`CONFIDENCE`].
@@ -79,14 +80,15 @@ fn sorted(samples: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// Requires that `sorted` is not empty and that `q` is within 0 to 1.
+/// Returns the `q` quantile of samples that are sorted in ascending order. `sorted` must not be
+/// empty, and `q` must be from 0 to 1.
 fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q * (sorted.len() - 1) as f64;
     let (below, above) = (position.floor() as usize, position.ceil() as usize);
     let share = position - below as f64;
     let (below, above) = (sorted[below], sorted[above]);
-    // Not `below + share * (above - below)`, which loses the sample itself if the two are infinite.
-    // Between equal samples the rounded sum may differ from them.
+    // Not `below + share * (above - below)`: if both samples are infinite and equal, that gives NaN
+    // instead of the sample. Between equal samples, the rounded sum may differ from them.
     if share == 0.0 || below == above { below } else { below * (1.0 - share) + above * share }
 }
 
@@ -100,12 +102,13 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Estimate {
 /// Returns the `q` quantile of independent samples and an interval for the quantile of their
 /// distribution.
 ///
-/// The number of samples below the true quantile follows the binomial distribution (`n`, `q`),
-/// whatever the distribution of the samples. The `l`-th smallest is therefore above it with
-/// probability `P(N < l)` and the `u`-th smallest below it with `P(N >= u)`; the interval takes the
-/// largest `l` and the smallest `u` that keep each of these within `(1 - confidence) / 2`. It
-/// therefore contains the true value in at least `confidence` of all repetitions, at any `n` and
-/// for any distribution. If no sample is far enough out on one side, that end is infinite.
+/// The number `N` of samples below the true quantile follows the binomial distribution (`n`, `q`),
+/// whatever the distribution of the samples. The `l`-th smallest sample is therefore above the true
+/// quantile with probability `P(N < l)`, and the `u`-th smallest is below it with probability
+/// `P(N >= u)`. The interval takes the largest `l` and the smallest `u` for which each of these
+/// probabilities is at most `(1 - confidence) / 2`. It therefore contains the true value in at
+/// least `confidence` of all repetitions, at any `n` and for any distribution. If no sample is far
+/// enough out on one side, that end is infinite.
 ///
 /// The value is NaN if there are no samples, one of them is NaN, or `q` or `confidence` is not
 /// between 0 and 1.
@@ -125,7 +128,7 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     Estimate { confidence, ..Estimate::of_ends(value, end(low), end(high), n) }
 }
 
-/// Returns the result for uninformative samples.
+/// Returns the estimate for samples that do not determine a value: NaN, with an infinite interval.
 fn unknown_of(samples: usize, confidence: f64) -> Estimate {
     Estimate { confidence, ..Estimate::of_ends(f64::NAN, None, None, samples as u64) }
 }
@@ -135,8 +138,9 @@ fn unknown_of(samples: usize, confidence: f64) -> Estimate {
 fn binomial_ranks(n: usize, q: f64, tail: f64) -> (Option<usize>, Option<usize>) {
     let weights = binomial_weights(n, q);
     let tail = tail * weights.iter().sum::<f64>();
-    // Counts the ranks whose cumulative weight stays within the tail; rank r (from 0) misses the
-    // quantile with probability P(N <= r).
+    // Counts the ranks whose cumulative weight stays within the tail: the sample of rank r (from 0)
+    // misses the quantile with probability P(N <= r), where N is the number of samples below the
+    // quantile.
     let within = |weights: &mut dyn Iterator<Item = &f64>| {
         let mut sum = 0.0;
         weights
@@ -172,8 +176,8 @@ fn binomial_weights(n: usize, q: f64) -> Vec<f64> {
 /// rounds of `candidate[i] / baseline[i]`, with the interval of [`median_interval`] (90 % requires
 /// at least 5 rounds).
 ///
-/// It is not the ratio of the two medians: anything that slows a round slows both of its runs and
-/// leaves their ratio unchanged, whereas the two medians may come from different rounds.
+/// The result is not the ratio of the two medians: anything that slows a round slows both of its
+/// runs and leaves their ratio unchanged, whereas the two medians may come from different rounds.
 ///
 /// The value is NaN if the slices differ in length or are empty, or if a baseline is 0.
 pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Estimate {
@@ -229,8 +233,8 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
 /// with 60 to 100, and 80 % with 30, which are too few to estimate the correlation length. With
 /// fewer than 4 blocks the interval is infinite.
 ///
-/// Takes a few milliseconds at most, however long the series: above 2048 windows, neighbours are
-/// first added up.
+/// The computation takes a few milliseconds at most, however long the series is: above 2048
+/// windows, neighbouring windows are first added up.
 ///
 /// The value is NaN if there are no samples, the slices differ in length, a sample is not finite,
 /// or `under` adds up to 0.
@@ -314,14 +318,16 @@ impl Cell {
     }
 }
 
-/// Bounds the cost to `RESAMPLES * MAX_CELLS` draws.
+/// Maximum number of cells that are resampled. It limits the cost to `RESAMPLES * MAX_CELLS` draws.
 const MAX_CELLS: usize = 2048;
-/// Leaves an error of about 2 % of the width of the resampled statistic in its 5 % and 95 % points.
+/// Number of resamples. With this number, the 5 % and 95 % points of the resampled statistic have
+/// an error of about 2 % of its width.
 const RESAMPLES: usize = 1000;
 /// Minimum number of blocks: with fewer, the variation between blocks cannot be estimated.
 const MIN_BLOCKS: usize = 4;
 
-/// Returns the interval of the ratio of sums over `cells`; `None` if there are too few blocks.
+/// Returns the interval of the ratio of sums over `cells`; `None` if there are too few blocks to
+/// estimate their variation.
 fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f64, f64)> {
     let total = |cells: &[Cell]| cells.iter().fold(Cell::default(), |a, &b| a.plus(b));
     let group = cells.len().div_ceil(MAX_CELLS).max(1);
@@ -340,10 +346,11 @@ fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f
     Some((at(tail), at(1.0 - tail)))
 }
 
-/// Returns the ratio of sums over `blocks` blocks of `length` neighbours, drawn [`RESAMPLES`]
-/// times.
+/// Returns [`RESAMPLES`] ratios of sums, each over `blocks` random blocks of `length` neighbouring
+/// cells.
 fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64> {
-    // sums[i] is the sum over the first i cells, which wrap around by one block.
+    // sums[i] is the sum over the first i cells; the first `length` cells are repeated at the end,
+    // so that a block can wrap around.
     let round = cells.iter().chain(&cells[..length]);
     let mut sums = vec![Cell::default()];
     sums.extend(round.scan(Cell::default(), |sum, &cell| {
@@ -360,10 +367,10 @@ fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64>
         .collect()
 }
 
-/// Returns the ratio of the width of an interval from `blocks` blocks to that of one from
-/// infinitely many: the spread is estimated with `blocks - 1` degrees of freedom, so the ratio is
-/// `sqrt(k / (k-1)) * t / z`, with the first term of the expansion of t about z (Abramowitz and
-/// Stegun, 26.7.5).
+/// Returns the ratio of the width of an interval from `blocks` blocks to the width of an interval
+/// from infinitely many blocks. The spread is estimated with `blocks - 1` degrees of freedom, so
+/// the ratio is `sqrt(k / (k-1)) * t / z` for k blocks, with the first term of the expansion of t
+/// about z (Abramowitz and Stegun, 26.7.5).
 fn student_factor(blocks: usize, tail: f64) -> f64 {
     let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
     let z = normal_quantile(tail);
@@ -397,10 +404,10 @@ fn normal_quantile(tail: f64) -> f64 {
 /// length = (c n G^2 / g^2)^(1/3)
 /// ```
 ///
-/// Two constants differ from theirs, which aim to minimize the error of the variance and leave the
-/// interval too narrow: r is insignificant below 1.5 standard errors (theirs: 2), and c is 4
-/// (theirs: 3/2). With theirs, 81 % of the 90 % intervals from 400 windows with a correlation of
-/// 0.8 under noise cover the true value; with these constants, 85 % do.
+/// Two constants differ from those of the paper, which minimize the error of the variance and leave
+/// the interval too narrow: r is insignificant below 1.5 standard errors (paper: 2), and c is 4
+/// (paper: 3/2). With the paper's constants, 81 % of the 90 % intervals from 400 windows with a
+/// correlation of 0.8 under noise cover the true value; with these constants, 85 % do.
 fn block_length(residuals: &[f64]) -> usize {
     let n = residuals.len();
     let longest = (n / MIN_BLOCKS).max(1);
@@ -428,8 +435,8 @@ fn block_length(residuals: &[f64]) -> usize {
     (length.ceil() as usize).clamp(1, longest)
 }
 
-/// Returns the last lag before the correlation stays insignificant for `quiet` lags; at most about
-/// the square root of `n`.
+/// Returns the last lag with a significant correlation before `quiet` lags in a row without one; at
+/// most about the square root of `n`.
 fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
     let log = (n as f64).log10();
     let quiet = (log.sqrt().ceil() as usize).max(5);

@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `strands` record: per-strand measurements from another program, as parsed from its
-//! output, with derived values.
+//! The body of a `strands` record: measurements that another program made per strand (hardware
+//! thread or worker thread), parsed from its output, with derived values.
 //!
 //! Counts are exactly those in the input. Everything computed from them is a [`Figure`]; a figure
-//! that the input does not provide is absent, with a reason.
+//! for which the input lacks the data is absent, with a reason.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Strands reported by another program.
+/// Strands (hardware threads or worker threads) whose measurements another program reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandsReport {
-    /// The kind of input.
+    /// Format of the input, which tells the program that wrote it.
     pub format: ForeignFormat,
-    /// The version stated in the input; `null` if the format has none.
+    /// Format version stated in the input; `null` if the format has none.
     pub format_version: Option<String>,
-    /// The processor the input was measured on; `null` if unknown.
+    /// The processor on which the input was measured; `null` if unknown.
     pub machine: Option<Machine>,
-    /// The strands, in order of first appearance in the input.
+    /// The strands (hardware threads or worker threads), in order of first appearance in the input.
     pub strands: Vec<StrandCounts>,
-    /// Input lines that carry a measurement, including damaged ones.
+    /// Number of input lines that carry a measurement, including damaged lines.
     pub lines: u64,
-    /// Faults in the input, by line; faulty lines are not counted.
+    /// Faults in the input, by line. Faulty lines are not used for counts.
     pub faults: Vec<InputFault>,
 }
 
-/// The program that wrote the input.
+/// Format of the input: the program that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ForeignFormat {
     /// PROFILE_DUMP output of the Netra DPS profiler.
     ProfileDump,
-    /// `perf stat`.
+    /// Output of `perf stat`.
     PerfStat,
-    /// `show runtime` output of VPP.
+    /// Output of VPP's `show runtime` command.
     Vpp,
-    /// Code regions of a program; used only while answering questions, never in a record.
+    /// Counts for code regions of a program; used only while answering questions, never in a
+    /// record.
     Regions,
 }
 
 impl ForeignFormat {
-    /// Common name.
+    /// Returns the common name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProfileDump => "PROFILE_DUMP",
@@ -60,26 +61,27 @@ impl fmt::Display for ForeignFormat {
     }
 }
 
-/// The processor as named by the user or the input, not measured.
+/// The processor of the strands, as named by the user or the input; not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
-    /// Its name.
+    /// Name of the processor.
     pub name: String,
     /// Source of the processor's figures.
     pub source: String,
-    /// Tick counter frequency in GHz.
+    /// Frequency of the tick counter, in GHz.
     #[serde(serialize_with = "crate::finite")]
     pub clock_ghz: f64,
-    /// Strands per core, numbered consecutively; `null` if unknown.
+    /// Number of strands (hardware threads) per core, which are numbered consecutively; `null` if
+    /// unknown.
     pub strands_per_core: Option<u32>,
 }
 
-/// A fault in the input.
+/// A fault in a line of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputFault {
-    /// Line number, starting at 1.
+    /// Number of the faulty line, starting at 1.
     pub line: u64,
     /// Description of the fault and how it was handled.
     pub sentence: String,
@@ -91,21 +93,22 @@ impl fmt::Display for InputFault {
     }
 }
 
-/// One strand.
+/// Measurements of one strand (hardware thread or worker thread).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandCounts {
-    /// Strand name in the input; `null` if it has only a number.
+    /// Name of the strand in the input; `null` if it has only a number.
     pub name: Option<String>,
-    /// Logical CPU; `null` if not in the input.
+    /// Logical CPU of the strand; `null` if not in the input.
     pub cpu: Option<u32>,
-    /// Packets between the first and last readings; `null` if packets were not counted.
+    /// Number of packets between the first and the last reading; `null` if packets were not
+    /// counted.
     pub packets: Option<u64>,
-    /// Ticks between these readings; `null` if the input has none.
+    /// Number of ticks between the first and the last reading; `null` if the input has none.
     pub ticks: Option<u64>,
-    /// Thousand packets per second.
+    /// Packet rate, in thousand packets per second.
     pub kpps: Figure,
-    /// Ticks per packet, waiting included.
+    /// Ticks per packet, including waiting.
     pub ticks_per_packet: Figure,
     /// Instructions per packet.
     pub instructions_per_packet: Figure,
@@ -113,52 +116,53 @@ pub struct StrandCounts {
     pub cpi: Figure,
     /// Instructions per cycle.
     pub ipc: Figure,
-    /// All events, including instructions and cycles if the input has them.
+    /// All counted events, including instructions and cycles if the input has them.
     pub events: Vec<StrandEvent>,
-    /// Functions that the strand runs, if the input lists them.
+    /// Graph nodes (functions) that the strand runs, if the input lists them.
     pub nodes: Vec<NodeCounts>,
     /// Counter readings in the input; empty if it has only totals.
     pub slices: Vec<Slice>,
-    /// CPI stack; `null` if the cost of a miss is unknown.
+    /// Cycles per instruction broken down by cause (CPI stack); `null` if the cost of a miss is
+    /// unknown.
     pub cpi_by_cause: Option<CpiByCause>,
 }
 
-/// An event counted on a strand.
+/// An event counted on a strand (hardware thread or worker thread).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandEvent {
-    /// Event name: `dc` in `dc_pti` of `summary`.
+    /// Name of the event, as in keys of `summary`: `dc` in `dc_pti`.
     pub name: String,
-    /// The input's own name or code.
+    /// Name or code of the event in the input.
     pub native: String,
-    /// Count over the time the event was on a counter.
+    /// Count over the time during which the event was on a counter.
     pub count: Figure,
-    /// Per packet.
+    /// Count per packet.
     pub per_packet: Figure,
-    /// Per thousand instructions.
+    /// Count per thousand instructions.
     pub pti: Figure,
 }
 
-/// A graph node on a strand, as counted by VPP.
+/// Counts of a VPP graph node on one strand (worker thread).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeCounts {
-    /// Its name.
+    /// Name of the graph node.
     pub name: String,
-    /// Node state: `polling`, `active`, `event wait`, ...
+    /// State of the node: `polling`, `active`, `event wait`, ...
     pub state: String,
-    /// Calls.
+    /// Number of calls of the node.
     pub calls: u64,
-    /// Packets it processed.
+    /// Number of packets that the node processed.
     pub packets: u64,
-    /// Ticks per packet; absent if the node processed none.
+    /// Ticks per packet; absent if the node processed no packets.
     pub ticks_per_packet: Figure,
     /// Packets per call.
     pub packets_per_call: Figure,
 }
 
-/// An interval in which one pair of events was counted, from a start record to the next update
-/// record.
+/// An interval in which one pair of events was counted, from a start record of the dump to the next
+/// update record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
@@ -169,87 +173,90 @@ pub struct Slice {
     pub from_ticks: Option<u64>,
     /// Tick count when counting ended.
     pub to_ticks: u64,
-    /// Event code of the first counter; `null` as above.
+    /// Event code of the first counter; `null` if the start record is missing.
     pub code_hi: Option<u64>,
-    /// Event code of the second counter; `null` as above.
+    /// Event code of the second counter; `null` if the start record is missing.
     pub code_lo: Option<u64>,
-    /// The first counter.
+    /// Count of the first counter.
     pub count_hi: u64,
-    /// The second counter.
+    /// Count of the second counter.
     pub count_lo: u64,
-    /// Overflow indicator; the counts are used only where it is 0.
+    /// Overflow indicator of the counters; the counts are used only if it is 0.
     pub overflow: u64,
-    /// The user-defined counter at the end of the slice: packets so far.
+    /// Value of the user-defined counter at the end of the slice: the number of packets so far.
     pub user: u64,
     /// Whether the previous reading is missing, so that the time and packet count at the start are
     /// unknown.
     pub is_first: bool,
-    /// ID and PC of the start record; 0 where it is missing, and in records before version 2.0.
+    /// ID and PC (program counter) of the start record; 0 if it is missing, and in records before
+    /// version 2.0.
     #[serde(default)]
     pub from: Place,
-    /// ID and PC of the update record.
+    /// ID and PC (program counter) of the update record; 0 in records before version 2.0.
     #[serde(default)]
     pub to: Place,
 }
 
-/// Position in the program at which a record of a dump was written: profiler call number and
-/// program counter.
+/// Position in the program at which a record of a dump was written: number of the profiler call,
+/// and program counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
-    /// ID.
+    /// ID: number of the profiler call.
     pub id: u64,
-    /// PC.
+    /// PC: program counter.
     pub pc: u64,
 }
 
-/// CPI stack: an upper bound for each cause, as if no two misses overlapped.
+/// Cycles per instruction broken down by cause (CPI stack). The value of each cause is an upper
+/// bound, as if no two misses overlapped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiByCause {
     /// Source of the miss costs.
     pub source: String,
-    /// The causes.
+    /// The causes, with the maximum of cycles per instruction that each explains.
     pub causes: Vec<CpiCause>,
     /// Cycles per instruction not explained by any cause; absent if the bounds exceed the total.
     pub unexplained: Figure,
-    /// Whether the strand is compute-bound or memory-bound.
+    /// Verdict on whether the strand (hardware thread or worker thread) is compute-bound or
+    /// memory-bound.
     pub bound: Bound,
-    /// The verdict in a sentence, with the rule or the evidence.
+    /// The verdict in a sentence, with the rule or the evidence behind it.
     pub sentence: String,
 }
 
-/// Cause of cycles.
+/// One cause of cycles: an event with a cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiCause {
-    /// The event.
+    /// Name of the event.
     pub event: String,
-    /// Maximum cycles per event; `null` if unknown.
+    /// Maximum number of cycles that one event costs; `null` if unknown.
     pub cycles_each: Option<f64>,
-    /// Per thousand instructions.
+    /// Count per thousand instructions.
     pub pti: Figure,
-    /// Maximum cycles per instruction.
+    /// Maximum number of cycles per instruction that the event explains.
     pub cycles: Figure,
-    /// The maximum as a share of all cycles per instruction.
+    /// Maximum share of all cycles per instruction that the event explains, 0 to 1.
     pub share: Figure,
 }
 
-/// What limits a strand.
+/// What limits a strand (hardware thread or worker thread).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// The rate at which instructions are executed.
+    /// Compute: the rate at which instructions are executed.
     Compute,
-    /// Caches and memory.
+    /// Memory: waiting for caches and memory.
     Memory,
-    /// Undetermined.
+    /// The limit could not be determined.
     CannotTell,
 }
 
 impl StrandCounts {
-    /// Returns the display name: the strand's name, or its CPU number.
+    /// Returns the name of the strand for display: its name or, without a name, its CPU number.
     pub fn label(&self) -> String {
         match (&self.name, self.cpu) {
             (Some(name), _) => name.clone(),
@@ -258,7 +265,7 @@ impl StrandCounts {
         }
     }
 
-    /// Finds an event by name.
+    /// Returns the event with this name; `None` if it was not counted.
     pub fn event(&self, name: &str) -> Option<&StrandEvent> {
         self.events.iter().find(|event| event.name == name)
     }

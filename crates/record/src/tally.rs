@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet and byte counts kept together.
+//! Counts of packets together with their bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of those packets, from the first byte of the frame; excludes FCS, preamble and gap.
+    /// Total bytes of the packets, from the first byte of each frame; excludes FCS, preamble and
+    /// inter-frame gap.
     pub bytes: u64,
 }
 

@@ -1,84 +1,84 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tcp` record: speed of TCP stacks with different sets of routines under various
-//! traffic patterns, with an upper bound: the same run without checksums.
+//! The body of a `tcp` record: the speed of TCP stacks with different sets of checksum and copy
+//! routines, under various traffic patterns. An upper bound is the same run without checksums.
 //!
-//! All sets for a pattern ran in the same rounds, in random order, with client and server in one
-//! thread and the stacks on a virtual clock. Rates are per second of CPU time.
+//! For each pattern, all sets of routines ran in the same rounds, in random order, with client and
+//! server in one thread and the stacks on a virtual clock. Rates are per second of CPU time.
 
 use crate::figure::Figure;
 use crate::kernels::Skipped;
 use serde::{Deserialize, Serialize};
 
-/// Known TCP stacks, by name.
+/// Names of the TCP stacks that can be measured.
 pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
 
 /// TCP stacks measured on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
-    /// The logical CPU on which everything ran.
+    /// The logical CPU on which all measurements ran.
     pub cpu: u32,
-    /// The set that callers get by default; basis of `summary`.
+    /// Name of the set of routines that callers get by default; `summary` contains its figures.
     pub selected: String,
-    /// The scalar set used as the basis of `over_scalar`.
+    /// Name of the set without vector registers; `over_scalar` is relative to it.
     pub scalar: String,
-    /// Each stack.
+    /// Results, one entry per TCP stack.
     pub stacks: Vec<TcpStack>,
-    /// Throughput under loss, fitted per stack; empty if not requested.
+    /// Throughput under packet loss, fitted for each stack; empty if not requested.
     pub laws: Vec<TcpLaw>,
-    /// Parts left out, with reasons.
+    /// Parts of the measurement that were skipped, with reasons.
     pub skipped: Vec<Skipped>,
-    /// Random seed.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
-/// One stack.
+/// Results for one TCP stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpStack {
-    /// Name, one word.
+    /// Name of the stack, one word.
     pub name: String,
-    /// Its version.
+    /// Version of the stack.
     pub version: String,
-    /// Whether the stack's internal copies also use the set.
+    /// Whether copies inside the stack also use the routines of the set.
     pub copies_by_routines: bool,
-    /// Each pattern.
+    /// Results, one entry per traffic pattern.
     pub patterns: Vec<TcpPattern>,
 }
 
-/// Dependence of throughput on loss, segment size and round-trip time: C * MSS / (RTT * sqrt(loss))
-/// for a sender that halves its window on each loss.
+/// Dependence of a stack's throughput on loss, segment size and round-trip time, compared with the
+/// law C * MSS / (RTT * sqrt(loss)) for a sender that halves its window on each loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLaw {
-    /// The stack.
+    /// Name of the stack.
     pub stack: String,
-    /// ACK delay in virtual milliseconds.
+    /// Time by which the receiver delays ACKs, in virtual milliseconds.
     #[serde(serialize_with = "crate::finite")]
     pub ack_delay_ms: f64,
-    /// Segments per run.
+    /// Number of segments per run.
     pub segments_per_run: u64,
-    /// Runs per point.
+    /// Number of runs per point.
     pub runs_per_point: u64,
-    /// The measurements.
+    /// The measured points to which the exponents and the constant were fitted.
     pub points: Vec<TcpLawPoint>,
-    /// Exponent of the loss rate; -0.5 in the law.
+    /// Fitted exponent of the loss rate; the law has -0.5.
     pub exponent_loss: Figure,
-    /// Exponent of the segment size; 1 in the law.
+    /// Fitted exponent of the segment size; the law has 1.
     pub exponent_segment: Figure,
-    /// Exponent of the round-trip time; -1 in the law.
+    /// Fitted exponent of the round-trip time; the law has -1.
     pub exponent_round_trip: Figure,
-    /// C, assuming the exponents of the law.
+    /// The constant C, assuming the exponents of the law.
     pub constant: Figure,
 }
 
-/// One point.
+/// Throughput at one combination of loss rate, segment size and round-trip time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLawPoint {
-    /// Loss rate of segments that carry payload.
+    /// Loss rate of the segments that carry payload, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub loss: f64,
     /// Payload bytes per segment.
@@ -95,94 +95,96 @@ pub struct TcpLawPoint {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpWire {
-    /// Copied.
+    /// Frames are copied to the receiver.
     Copy,
-    /// Passed by reference.
+    /// Frames are passed to the receiver by reference.
     Reference,
 }
 
-/// One traffic pattern.
+/// Results for one traffic pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpPattern {
-    /// `bulk`, `interactive`, `jumbo`, `mixed` or `response`.
+    /// Name of the pattern: `bulk`, `interactive`, `jumbo`, `mixed` or `response`.
     pub name: String,
     /// Payload bytes in a full segment.
     pub segment_bytes: u64,
-    /// Size of each of the four buffers in bytes.
+    /// Size in bytes of each of the four buffers: send and receive buffer of client and server.
     pub buffer_bytes: u64,
     /// How frames reach the receiver.
     pub wire: TcpWire,
-    /// Length mix; `null` if there is none.
+    /// Mix of message lengths; `null` if the pattern has none.
     pub mix: Option<String>,
-    /// Source of the length mix.
+    /// Source of the length mix; `null` if the pattern has none.
     pub mix_source: Option<String>,
-    /// Results over an impaired wire, run before timing; the same for each set.
+    /// Correctness check over an impaired wire, before the timed runs; its results are the same for
+    /// each set.
     pub proof: TcpProof,
-    /// The fastest set, excluding the bound; `null` if no set was measured.
+    /// Name of the fastest set, excluding the bound `off`; `null` if no set was measured.
     pub best: Option<String>,
-    /// Slices of work that were timed.
+    /// Number of slices of work that were timed.
     pub slices: u64,
-    /// Timed slices discarded because of preemption.
+    /// Number of timed slices that were discarded because of preemption.
     pub slices_dropped: u64,
-    /// Each set.
+    /// Results, one entry per set of routines.
     pub sets: Vec<TcpSet>,
 }
 
-/// Results over a wire that drops, delays, duplicates and corrupts frames. Every received byte was
-/// compared with the data sent.
+/// Check that everything arrives as sent over a wire that drops, delays, duplicates and corrupts
+/// frames. Every received byte was compared with the data sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
-    /// Payload bytes that arrived.
+    /// Number of payload bytes that arrived.
     pub bytes: u64,
-    /// Exchanges, messages or connections.
+    /// Number of exchanges, messages or connections, depending on the pattern.
     pub exchanges: u64,
-    /// Frames sent; reproducible with the same seed.
+    /// Number of frames sent; the same in every run with the same seed.
     pub segments: u64,
-    /// Of those, dropped.
+    /// Number of frames that the wire dropped.
     pub lost: u64,
-    /// Reordered.
+    /// Number of frames that the wire reordered by delaying them.
     pub reordered: u64,
-    /// Duplicated.
+    /// Number of frames that the wire duplicated.
     pub duplicated: u64,
-    /// Corrupted.
+    /// Number of frames that arrived corrupted.
     pub corrupted: u64,
-    /// Frames corrupted without changing the checksum, and therefore dropped.
+    /// Number of frames whose corruption left every checksum valid, and which the wire therefore
+    /// dropped; not included in `corrupted`.
     pub masked: u64,
 }
 
-/// One set of routines under one pattern.
+/// Results for one set of routines under one traffic pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSet {
-    /// A variant of the kernels, `selected`, `document` (the white paper's routines in C), `libc`
-    /// (its checksum with the C library's copy), `stack` (the stack's own checksums) or `off` (no
-    /// checksums: the bound).
+    /// Name of the set: a variant of the kernels, `selected`, `document` (the white paper's
+    /// routines in C), `libc` (its checksum with the C library's copy), `stack` (the stack's own
+    /// checksums) or `off` (no checksums: the bound).
     pub name: String,
-    /// Payload in Gb per second of CPU time.
+    /// Payload rate, in gigabits per second of CPU time.
     pub gbps_per_cpu_s: Figure,
-    /// Frames, including acknowledgements, per second of CPU time.
+    /// Number of frames, including acknowledgements, per second of CPU time.
     pub segments_per_cpu_s: Figure,
-    /// Exchanges, messages or connections per second of CPU time.
+    /// Number of exchanges, messages or connections per second of CPU time.
     pub exchanges_per_cpu_s: Figure,
-    /// Nanoseconds of CPU time per frame.
+    /// CPU time per frame, in nanoseconds.
     pub ns_per_segment: Figure,
-    /// Nanoseconds of CPU time per exchange or connection, for both ends.
+    /// CPU time per exchange or connection, for both ends, in nanoseconds.
     pub round_trip_cpu_ns: Figure,
-    /// Virtual microseconds per exchange or connection.
+    /// Time per exchange or connection on the virtual clock, in microseconds.
     pub round_trip_virtual_us: Figure,
-    /// The rate relative to `off` in the same rounds.
+    /// Rate relative to the set `off` (no checksums) in the same rounds.
     pub of_bound: Figure,
-    /// The rate relative to `document`.
+    /// Rate relative to the set `document` (routines in C).
     pub over_c: Figure,
-    /// The rate relative to the set without vector registers.
+    /// Rate relative to the set without vector registers.
     pub over_scalar: Figure,
-    /// Share of the time spent in separate checksums.
+    /// Share of the time spent in separate checksums, from timestamps around each call.
     pub share_checksum: Figure,
-    /// Share in copies.
+    /// Share of the time spent in copies, from timestamps around each call.
     pub share_copy: Figure,
-    /// Share of the time spent in combined copy+checksum.
+    /// Share of the time spent in combined copy+checksum, from timestamps around each call.
     pub share_copy_checksum: Figure,
     /// Share of the time spent in separate checksums, by random sampling.
     pub sampled_checksum: Figure,
@@ -190,52 +192,54 @@ pub struct TcpSet {
     pub sampled_copy: Figure,
     /// Share of the time spent in combined copy+checksum, by random sampling.
     pub sampled_copy_checksum: Figure,
-    /// Bytes checksummed separately, relative to payload bytes.
+    /// Number of bytes checksummed in a separate pass, relative to the payload bytes.
     pub checksum_per_payload: Figure,
-    /// Calls from the stack into the routines.
+    /// Calls from the stack into the routines, one entry per routine.
     pub seam: Vec<TcpSeam>,
 }
 
-/// Value of [`TcpSeam::routine`] for header checksums, and for header copies with checksum.
+/// Value of [`TcpSeam::routine`] for checksums of headers, which are inlined in every set.
 pub const SEAM_HEADER: &str = "header";
-/// See [`SEAM_HEADER`].
+/// Value of [`TcpSeam::routine`] for header copies with checksum, which are inlined in every set.
 pub const SEAM_COPY_HEADER: &str = "copy_header";
 
 /// Calls to one routine, or to code that is inlined in every set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
-    /// `checksum`, `copy` or `copy_checksum`; for inlined code `header`, a separate checksum, or
-    /// `copy_header`, a copy with checksum.
+    /// Name of the routine: `checksum`, `copy` or `copy_checksum`. For inlined code, `header` is a
+    /// separate checksum, and `copy_header` is a copy with checksum.
     pub routine: String,
     /// Number of calls.
     pub calls: u64,
-    /// Total bytes in these calls.
+    /// Total number of bytes that these calls processed.
     pub bytes: u64,
-    /// Calls by length: 0, 1, 2 to 3, 4 to 7, and so on.
+    /// Number of calls by length in bytes: 0, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,
-    /// Calls by source alignment: 0 to 7 bytes past a multiple of 64, 8 to 15, and so on.
+    /// Number of calls by alignment of the source: 0 to 7 bytes past a multiple of 64, 8 to 15, and
+    /// so on.
     pub alignments: Vec<u64>,
 }
 
 impl TcpSeam {
-    /// Whether this is inlined code, identical in all sets.
+    /// Returns whether the calls are to inlined code, which is identical in all sets.
     pub fn is_inline(&self) -> bool {
         [SEAM_HEADER, SEAM_COPY_HEADER].contains(&self.routine.as_str())
     }
 }
 
-/// The largest disagreement between the two methods on the shares for a set.
+/// The routine for which timed and sampled shares of a set differ most, and the difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpApart {
-    /// The routine: `sum`, `copy` or `copy+sum`.
+    /// Name of the routine: `sum`, `copy` or `copy+sum`.
     pub routine: &'static str,
-    /// Difference as a share of the time.
+    /// Difference between the two shares of the time, 0 to 1.
     pub share: f64,
 }
 
 impl TcpSet {
-    /// Returns the largest difference between timed and sampled shares; `None` if either is absent.
+    /// Returns the largest difference between timed and sampled shares; `None` if no share was both
+    /// timed and sampled.
     pub fn shares_apart(&self) -> Option<TcpApart> {
         let all = [
             ("sum", &self.share_checksum, &self.sampled_checksum),
@@ -262,8 +266,8 @@ mod tests {
         )
     }
 
-    /// Builds a set with shares for checksums, copies, and copies with checksum, each timed and
-    /// sampled.
+    /// Builds a set with the given shares for checksums, copies, and copies with checksum; each
+    /// pair is the timed and the sampled share.
     fn set(shares: [[Option<f64>; 2]; 3]) -> TcpSet {
         let [[checksum, checksum_seen], [copy, copy_seen], [both, both_seen]] = shares;
         let none = || share(None);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unit types, with parsing and formatting.
+//! Types for quantities with a unit, with parsing and formatting.
 //!
-//! Only the units used in profiles of packet software. Prefixes are decimal (1 kpps = 1000 packets
-//! per second), as in line rates. JSON holds bare numbers with the unit in the name or in a figure,
-//! so these types are not serialised.
+//! The module covers only the units used in profiles of packet software. Prefixes are decimal (1
+//! kpps = 1000 packets per second), as in line rates. JSON holds bare numbers, with the unit in the
+//! name or in a figure, so these types are not serialised.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Nanos(pub f64);
 
-/// Thousand packets per second.
+/// A packet rate in thousand packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Kpps(pub f64);
 
@@ -20,12 +20,12 @@ pub struct Kpps(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// Bits per second.
+/// A bit rate in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct BitsPerSecond(pub f64);
 
 impl Kpps {
-    /// Packets per second.
+    /// Returns the rate in packets per second.
     pub fn per_second(self) -> f64 {
         self.0 * 1e3
     }
@@ -86,35 +86,35 @@ pub fn three_digits(value: f64) -> String {
     if cut == "-0" { "0".to_owned() } else { cut.to_owned() }
 }
 
-/// Error parsing a quantity. Holds the text.
+/// Error from parsing a quantity with a unit. Each variant holds the text that was parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// The text does not begin with a decimal number.
     NoNumber {
-        /// The text.
+        /// The text that was parsed.
         text: String,
-        /// An example of the right form.
+        /// An example of valid text.
         example: &'static str,
     },
     /// The number has no unit.
     NoUnit {
-        /// The text.
+        /// The text that was parsed.
         text: String,
-        /// An example of the right form.
+        /// An example of valid text.
         example: &'static str,
     },
     /// The number's suffix is not a unit of this quantity.
     UnknownUnit {
-        /// The text.
+        /// The text that was parsed.
         text: String,
-        /// The part that should have been a unit.
+        /// The part of the text that should have been a unit.
         unit: String,
-        /// Valid units.
+        /// The valid units, as a list in words.
         units: &'static str,
     },
     /// The rate is 0, or the number is too large to represent.
     OutOfRange {
-        /// The text.
+        /// The text that was parsed.
         text: String,
     },
 }
@@ -144,7 +144,8 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// Notation of a quantity.
+/// How a quantity is written: an example, the valid units, and a function that converts a unit to
+/// its factor.
 struct Notation {
     example: &'static str,
     units: &'static str,
@@ -180,7 +181,8 @@ const DURATION: Notation = Notation {
     },
 };
 
-/// Case-insensitive: a millibit per second is not a sensible unit.
+/// Returns the factor of a decimal prefix. Prefixes are case-insensitive: `m` is mega, because a
+/// millibit per second is not a sensible unit.
 fn decimal_prefix(prefix: &str) -> Option<f64> {
     match prefix {
         "" => Some(1.0),
@@ -218,8 +220,8 @@ fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     if value > 0.0 { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned() }) }
 }
 
-/// Parses a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Bytes per second
-/// (`GB/s`) are rejected: for a line they are more often than not a mistake.
+/// Parses a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. The rate must be above 0. Bytes
+/// per second (`GB/s`) are rejected, because for a line rate they are usually a mistake.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -227,7 +229,7 @@ pub fn parse_bit_rate(text: &str) -> Result<BitsPerSecond, UnitError> {
     parse_rate(text, &BIT_RATE).map(BitsPerSecond)
 }
 
-/// Parses a packet rate such as `1.5Mpps` or `250kpps`. Always above 0.
+/// Parses a packet rate such as `1.5Mpps` or `250kpps`. The rate must be above 0.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -245,8 +247,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         .map_err(|_| UnitError::OutOfRange { text: text.to_owned() })
 }
 
-/// Parses a memory size such as `65536`, `64K`, `256MiB` or `2G`, whose units are powers of
-/// 1024. 0 is valid.
+/// Parses a memory size such as `65536`, `64K`, `256MiB` or `2G`. Units are powers of 1024; 0 is
+/// valid.
 ///
 /// # Errors
 /// See [`UnitError`].
@@ -278,8 +280,8 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// Returns the largest binary unit in which a number of bytes is at least 1 when rounded as by
-/// [`three_digits`]: its size in bytes and its name.
+/// Returns the largest binary unit in which a number of bytes, rounded as by [`three_digits`], is
+/// at least 1: the size of the unit in bytes, and its name.
 pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     // Values from 1023.5 up round to 1024.
     let rounded = bytes.abs() * (1024.0 / 1023.5);
@@ -288,7 +290,7 @@ pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     (2f64.powi(*power), name)
 }
 
-/// Formats a memory size: `48 KiB`, `1.25 MiB`.
+/// Formats a memory size in bytes with a binary unit: `48 KiB`, `1.25 MiB`.
 pub fn memory_size(bytes: f64) -> String {
     let (size, unit) = memory_unit(bytes);
     format!("{} {unit}", three_digits(bytes / size))

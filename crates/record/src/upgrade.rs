@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upgrades records of version 1.x to the names of 2.0 before they are read.
+//! Upgrades records of version 1.x to the field names of version 2.0 before they are read.
 //!
-//! 2.0 renamed fields but changed no value, unit or meaning. Names are therefore replaced
+//! Version 2.0 renamed fields but changed no value, unit or meaning. Names are therefore replaced
 //! everywhere in the record, which is then read like any other. Fields that 1.x lacks are `null`.
 //!
 //! | 1.x | 2.0 | where |
@@ -11,13 +11,13 @@
 //! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
 //! | see [`SINGLE`] | | everywhere |
 //!
-//! 2.0 derives `figures` and `warnings` from the body. In 1.0 to 1.3 they held values that are not
-//! in the body; these are moved there: see [`with_stated`].
+//! Version 2.0 derives `figures` and `warnings` from the body. In versions 1.0 to 1.3, they held
+//! values that are not in the body; these values are moved to the body: see [`with_stated`].
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Names that were changed individually.
+/// Field names that were changed individually: old name, new name.
 const SINGLE: [(&str, &str); 8] = [
     ("bits_per_second", "bits_per_s"),
     ("is_interrupted", "interrupted"),
@@ -29,8 +29,8 @@ const SINGLE: [(&str, &str); 8] = [
     ("unix_seconds", "unix_s"),
 ];
 
-/// Returns the text with the names of `major`.0, and its version if that is 1.x; otherwise the
-/// unchanged text, with any faults.
+/// Converts a record of version 1.x to the field names of version `major`.0, and returns its text
+/// and its original version. Any other text is returned unchanged, with any faults it has.
 pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String>) {
     let unchanged = (Cow::Borrowed(json), None);
     let Ok(Value::Object(mut record)) = serde_json::from_str(json) else { return unchanged };
@@ -50,9 +50,9 @@ pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String
     (Cow::Owned(json), Some(version))
 }
 
-/// Moves values stored only in `figures` and `warnings` into the body: the times and remarks of a
-/// `stat`, the finding of a `run` that names a bottleneck, the cache level of its packets, the load
-/// from other programs.
+/// Moves values that 1.x stored only in `figures` and `warnings` into the body: the times and
+/// remarks of a `stat` record; the bottleneck of a `run` record, and the cache level of its
+/// packets; and the load from other programs.
 fn with_stated(record: &mut Value, kind: &str) {
     let stated = |name: &str| record["figures"].get(name).cloned();
     let mut found: Vec<(&str, Option<Value>)> = Vec::new();
@@ -91,7 +91,7 @@ fn add(object: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
-/// Simulator warnings, which cannot be derived from the counts.
+/// Codes of the simulator's warnings, which cannot be derived from the counts.
 const REMARKS: [&str; 5] = [
     "unknown_instruction",
     "unfinished_processes",
@@ -137,7 +137,7 @@ fn finding(record: &Value) -> Option<Value> {
     }))
 }
 
-/// CPU time share of other programs, which used to be stored only as a warning.
+/// Returns the CPU time share of other programs as a figure; 1.x stored it only as a warning.
 fn others(share: &Value) -> Value {
     json!({
         "value": share, "unit": "ratio", "n": 1, "low": share, "high": null, "confidence": null,
@@ -145,7 +145,7 @@ fn others(share: &Value) -> Value {
     })
 }
 
-/// Renames all fields of `value`, as part of a record of type `kind`.
+/// Renames all fields of `value`, at any depth, as part of a record of kind `kind`.
 fn deep(value: Value, kind: &str) -> Value {
     match value {
         Value::Object(object) => Value::Object(renamed(object, kind)),
@@ -187,7 +187,7 @@ fn word_of<'a>(word: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// Renames strings that are part of the vocabulary: units, and names built from units.
+/// Renames string values that contain old field names: units, and names built from units.
 fn text_of(field: &str, text: String, kind: &str) -> String {
     match (field, text.strip_prefix("tier of ")) {
         ("name", Some(size)) if kind == "memory" => format!("level of {size}"),

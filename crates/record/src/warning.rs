@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caveats about a record's figures, each with its fix.
+//! Warnings about a record's figures, each with its remedy.
 
 use crate::input::remedy;
 use crate::run::DeadEnd;
@@ -7,15 +7,15 @@ use crate::units::{counted, memory_size, three_digits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A reason to doubt the figures. In JSON, `code` names the variant; minor versions may add codes.
-/// The printed form includes a remedy.
+/// A reason to doubt the figures of a record. In JSON, `code` names the variant; minor versions may
+/// add codes. The printed form includes a remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Warning {
     /// Other programs were running when the measurement began.
     NotIdle {
-        /// Share of the CPU time that others took, 0 to 1.
+        /// Share of the CPU time that the other programs took, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
@@ -27,12 +27,12 @@ pub enum Warning {
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// Too few clean windows for a meaningful interval.
+    /// Too few windows without preemption for a meaningful interval.
     FewWindows {
-        /// Number of windows kept.
+        /// Number of windows that were kept.
         kept: u64,
     },
-    /// The mapping in the file needs more CPUs than are available; a smaller one was run.
+    /// The mapping in the file needs more CPUs than are available; a smaller mapping was run.
     FewCpus {
         /// Number of workers in the mapping.
         wanted: u32,
@@ -41,17 +41,17 @@ pub enum Warning {
     },
     /// More workers than CPUs were used, as requested.
     Oversubscribed {
-        /// Workers that ran.
+        /// Number of workers that ran.
         workers: u32,
-        /// CPUs they shared.
+        /// Number of CPUs that the workers shared.
         cpus: u32,
     },
-    /// A CPU quota throttled the workers.
+    /// A CPU quota of a control group throttled the workers.
     CpuQuota {
         /// The quota, in CPUs.
         #[serde(serialize_with = "crate::finite")]
         cpus: f64,
-        /// Number of workers that ran; none of them ever sleeps.
+        /// Number of workers that ran; workers never sleep, so each uses a whole CPU.
         workers: u32,
     },
     /// Workers shared a core as SMT siblings.
@@ -61,85 +61,90 @@ pub enum Warning {
     },
     /// The core clock could not be calibrated.
     UnknownCoreClock {
-        /// Why.
+        /// Reason why the core clock could not be calibrated.
         reason: String,
     },
     /// Part of the input never entered the path.
     RejectedPackets {
-        /// Skipped packets.
+        /// Number of packets that were skipped.
         rejected: u64,
-        /// Total packets in the input.
+        /// Total number of packets in the input.
         of: u64,
     },
     /// A large share of the input's bytes never entered the path.
     LeftOut {
-        /// Share of the bytes omitted, 0 to 1.
+        /// Share of the input's bytes that were skipped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
-        /// The cause of most of the omitted bytes.
+        /// The cause for which most of these bytes were skipped.
         cause: String,
-        /// Packets skipped for this cause; 1 for a damaged end.
+        /// Number of packets skipped for this cause; 1 for a damaged end of the file.
         packets: u64,
-        /// Bytes skipped for this cause.
+        /// Number of bytes skipped for this cause.
         bytes: u64,
         /// File offset beyond which the file cannot be read; `null` if it was read to the end.
         unread_from: Option<u64>,
     },
     /// A stage had nothing to do for any packet.
     IdleStage {
-        /// The stage.
+        /// Name of the stage.
         stage: String,
-        /// Packets the stage received, over all workers.
+        /// Number of packets that the stage received, over all workers.
         packets: u64,
-        /// The property that the stage's parameters require and no packet has.
+        /// The property that the parameters of the stage require and that no packet has.
         reason: String,
     },
-    /// No packet reached the sink.
+    /// No packet reached the sink: a stage consumed or dropped all of them.
     NothingCameThrough(DeadEnd),
-    /// Figures that may have regressed since the baseline: their run-to-run variation is unknown.
+    /// Some figures were not compared with the baseline, because their variation between runs is
+    /// unknown. They may have regressed.
     NoVerdictWithoutInterval {
-        /// The figures.
+        /// Names of the figures.
         names: Vec<String>,
     },
-    /// Figures measured on a different basis from the baseline: another tier, other caches.
+    /// Some figures were not compared with the baseline, because they were measured on a different
+    /// basis: another tier, or other simulated caches.
     NoVerdictOnOtherGrounds {
-        /// The figures.
+        /// Names of the figures.
         names: Vec<String>,
     },
-    /// Figures with a value in only one of baseline and record.
+    /// Some figures were not compared with the baseline, because only one of the baseline and the
+    /// record has a value.
     NoVerdictWithoutCount {
-        /// The figures.
+        /// Names of the figures.
         names: Vec<String>,
     },
-    /// The simulator does not know an instruction in the program, which received SIGILL.
+    /// The simulator does not know an instruction of the program, which therefore received SIGILL.
     UnknownInstruction {
         /// First bytes of the instruction, in hexadecimal.
         bytes: String,
     },
-    /// Processes that outlived the command, or that were killed immediately.
+    /// Some processes outlived the command, or were killed immediately. Their work after their last
+    /// fork is not counted.
     UnfinishedProcesses {
-        /// Their number.
+        /// Number of such processes.
         processes: u64,
     },
-    /// Processes whose counts could not be separated from their parents'.
+    /// Some forked processes are not counted, because their counts could not be separated from
+    /// those of their parents.
     UncountedProcesses {
-        /// Their number.
+        /// Number of such processes.
         processes: u64,
     },
-    /// Processes that called execve more than once: counts from before the last call are
+    /// Some processes called execve more than once: counts from before the last call are
     /// incomplete.
     OverwrittenCounts {
-        /// Their number.
+        /// Number of such processes.
         processes: u64,
     },
-    /// A setuid program that the simulator refused to start.
+    /// The simulator refused to start a setuid program, which it cannot follow.
     UnfollowedProgram {
-        /// Its file.
+        /// File of the setuid program.
         program: String,
     },
-    /// Counts scaled by another program, with an unknown error.
+    /// Some counts were scaled by another program, with an unknown error.
     ScaledElsewhere {
-        /// The events.
+        /// Names of the events.
         names: Vec<String>,
         /// Smallest share of the time during which any of the events was counted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
@@ -147,12 +152,12 @@ pub enum Warning {
     },
     /// The rate that is compared with the budget was measured on another processor.
     OtherProcessor {
-        /// The processor the rate was measured on; `null` if its record does not name one.
+        /// The processor on which the rate was measured; `null` if its record does not name one.
         measured_on: Option<String>,
-        /// The processor the budget is for.
+        /// The processor for which the budget is computed.
         budget_of: String,
     },
-    /// The instructions are emulated.
+    /// The processor is emulated in software: counts are exact, times are meaningless.
     Emulated,
     /// Observing a program used a noticeable share of the machine.
     CostlyObserver {
@@ -168,7 +173,7 @@ pub enum Warning {
     },
     /// Some evidence for an explanation could not be read.
     NotRead {
-        /// The missing readings, in words.
+        /// Keywords of the missing readings.
         names: Vec<String>,
     },
     /// A warning with an unknown code, written by a newer version.
@@ -177,7 +182,7 @@ pub enum Warning {
 }
 
 impl fmt::Display for Warning {
-    /// Prints the problem, a colon, the fix.
+    /// Prints the problem, a colon and the remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_matter(f)?;
         write!(f, ": {}", self.advice())
@@ -256,7 +261,7 @@ impl Warning {
         }
     }
 
-    /// Warnings about the CPUs of the workers.
+    /// Writes the problem, for warnings about the CPUs of the workers.
     fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewCpus { wanted, available } => {
@@ -280,7 +285,7 @@ impl Warning {
         }
     }
 
-    /// Warnings about the limits of observing a running program.
+    /// Writes the problem, for warnings about the limits of observing a running program.
     fn write_matter_of_watching(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CostlyObserver { share } => {
@@ -294,7 +299,8 @@ impl Warning {
         }
     }
 
-    /// Warnings about omitted input packets.
+    /// Writes the problem, for warnings about input packets that were skipped or gave a stage no
+    /// work.
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
@@ -318,7 +324,7 @@ impl Warning {
         }
     }
 
-    /// Warnings about the limits of a simulation.
+    /// Writes the problem, for warnings about the limits of a simulation.
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownInstruction { bytes } => {

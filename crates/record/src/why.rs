@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `why` record: where a running program's threads spend their time, the path of its
-//! packets, and what limits it.
+//! The body of a `why` record: where the threads of a running program spend their time, the path of
+//! the program's packets, and what limits the program.
 //!
-//! [`Observation`] holds the readings, as differences over one window of wall time; `explain`
-//! derives the findings. A value that could not be read is `null`, never 0, with an entry and the
-//! reason in [`Observation::unread`].
+//! [`Observation`] holds the readings, as differences over one window of wall time; the `explain`
+//! crate derives the findings from them. A value that could not be read is `null`, never 0, and has
+//! an entry with the reason in [`Observation::unread`].
 
 mod findings;
 pub mod ledger;
@@ -29,50 +29,50 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyReport {
-    /// The readings.
+    /// Everything that was read in the window.
     pub observation: Observation,
-    /// Findings, largest gain first; never empty. The first is the answer.
+    /// Findings, largest gain first; never empty. The first finding is the answer.
     pub findings: Vec<WhyFinding>,
 }
 
-/// Readings of a program and of the system around it, over one window.
+/// Readings of a program and of the system on which it runs, over one window of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
-    /// The watched program.
+    /// The program that was observed.
     pub watched: Watched,
     /// Length of the window in seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// Number of subintervals of the window, each read at its end: the samples behind each
-    /// interval.
+    /// Number of slices into which the window is divided. Counters are read at the end of each
+    /// slice; intervals of figures are computed from the slices.
     pub slices: u32,
-    /// The program's threads, most CPU time first. If there are more than 256, those with the most
-    /// time on a CPU or waiting for one.
+    /// The program's threads, most CPU time first. If there are more than 256, only those are
+    /// listed that spent the most time on a CPU or waiting for one.
     pub threads: Vec<ThreadActivity>,
-    /// Threads omitted from `threads` because there are too many.
+    /// Number of threads omitted from `threads` because there are too many.
     pub threads_left_out: u32,
     /// CPU quotas of the program's processes; empty if there are none.
     pub quotas: Vec<Quota>,
     /// All online CPUs.
     pub cpus: Vec<CpuCounts>,
-    /// Interfaces in the program's network namespace that carried or lost packets, and requested
-    /// interfaces.
+    /// Interfaces in the program's network namespace that carried or lost packets, and interfaces
+    /// that the user named.
     pub interfaces: Vec<InterfaceCounts>,
-    /// Protocol counters in the program's network namespace that changed, by name in /proc/net/snmp
-    /// and /proc/net/netstat: `Udp.RcvbufErrors`.
+    /// Protocol counters in the program's network namespace that changed, by their name in
+    /// /proc/net/snmp and /proc/net/netstat, such as `Udp.RcvbufErrors`.
     pub protocols: BTreeMap<String, u64>,
-    /// The program's sockets with traffic or losses, and its listening sockets.
+    /// The program's sockets that had traffic or losses, and its listening sockets.
     pub sockets: Vec<SocketCounts>,
     /// Processes on this machine at the other ends of the program's connections, most CPU time
     /// first.
     #[serde(default)]
     pub peers: Vec<PeerActivity>,
-    /// The program's own counters, if it exports them on a socket.
+    /// The program's own counters; `null` if it does not export any on a socket.
     pub program: Option<ProgramCounts>,
     /// Kernel event counts, where permitted: drops by reason, system calls, lock contention.
     pub events: Vec<KernelEvent>,
-    /// Cache lines shared by several of the threads and written by at least one; at most 16.
+    /// Cache lines that several of the program's threads use and at least one writes; at most 16.
     #[serde(default)]
     pub shared_lines: Vec<SharedLine>,
     /// Packet arrivals at the interfaces of the program's packet sockets; `null` if it has none.
@@ -81,27 +81,30 @@ pub struct Observation {
     /// Size of the last-level cache in bytes, as reported by the kernel; `null` if unknown.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
-    /// Packets that the program received or sent in the window, from the best counter available.
+    /// Packets that the program received or sent in the window, from the best counter available;
+    /// `null` without a counter.
     pub packets: Option<PacketCount>,
-    /// Packets per second of the observed threads, one value per slice; empty without a counter.
+    /// Packet rate of the observed threads in each slice, in packets per second; empty without a
+    /// counter.
     pub packets_per_s: Vec<f64>,
-    /// CPU time of the observer over `elapsed_s`, as a share of one CPU.
+    /// CPU time of the observer itself divided by `elapsed_s`, as a share of one CPU.
     pub observer: Figure,
     /// Values that could not be read, each with its reason.
     pub unread: Vec<Unread>,
 }
 
-/// The watched program.
+/// The program that is observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Watched {
-    /// Name of the program as reported by the kernel (at most 15 bytes), or of the interface.
+    /// Name of the program as reported by the kernel (at most 15 bytes), or name of the observed
+    /// interface.
     pub name: String,
-    /// Process IDs, including processes started during the window.
+    /// IDs of the program's processes, including processes that were started during the window.
     pub pids: Vec<u32>,
-    /// The requested interface; `null` if none was requested.
+    /// The interface that the user asked to observe; `null` if none was requested.
     pub interface: Option<String>,
-    /// Requested line rate in bits per second; `null` if not requested.
+    /// Line rate that the user specified, in bits per second; `null` if not specified.
     pub line_bits_per_s: Option<f64>,
     /// Whether the program is a command that `why` started.
     pub is_command: bool,
@@ -116,12 +119,12 @@ pub struct Watched {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerActivity {
-    /// Its process ID.
+    /// Process ID.
     pub pid: u32,
     /// Process name as reported by the kernel (at most 15 bytes).
     pub name: String,
-    /// CPU time of all threads over the window, in CPUs. Counted in ticks of 10 ms; excludes
-    /// softirqs that the process triggers.
+    /// CPU time of all threads of the process divided by the length of the window, in CPUs. It is
+    /// counted in ticks of 10 ms and excludes softirqs that the process triggers.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
     /// CPU on which its busiest thread last ran; `null` if unreadable.
@@ -132,12 +135,12 @@ pub struct PeerActivity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketCount {
-    /// Packets in the window.
+    /// Number of packets in the window.
     pub packets: u64,
-    /// Bytes in these packets; `null` if not counted.
+    /// Number of bytes in these packets; `null` if not counted.
     pub bytes: Option<u64>,
-    /// The source counter: `DPDK telemetry /ethdev/stats`, `segments in and out of its TCP
-    /// connections`, `eth0 rx_packets`.
+    /// The counter from which the number was read: `DPDK telemetry /ethdev/stats`,
+    /// `segments in and out of its TCP connections`, `eth0 rx_packets`.
     pub counter: String,
 }
 
@@ -145,11 +148,11 @@ pub struct PacketCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// What could not be read, as a keyword for scripts: `drop_reasons`, `kernel_samples`,
+    /// The missing information, as a keyword for scripts: `drop_reasons`, `kernel_samples`,
     /// `tcp_info`, ...
     pub what: String,
-    /// The reason, as a sentence.
+    /// Reason why the value could not be read, as a sentence.
     pub reason: String,
-    /// The command that would make it readable; `null` if there is none.
+    /// The command that would make the value readable; `null` if there is none.
     pub fix: Option<String>,
 }

@@ -7,7 +7,7 @@
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// Unit of a call's time: the better one available.
+/// Unit of a call's time: core cycles if they were measured, otherwise ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Core cycles.
@@ -17,13 +17,13 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Chooses core cycles, unless no row has any.
+    /// Chooses core cycles if any row has them, or if there are no rows; otherwise ticks.
     pub fn from_rows(rows: &[Row]) -> Self {
         let calibrated = rows.iter().any(|row| row.cycles.is_some());
         if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
     }
 
-    /// `cycles` or `ticks`.
+    /// Returns the name of the unit: `cycles` or `ticks`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
@@ -31,7 +31,8 @@ impl Unit {
         }
     }
 
-    /// Returns the time of a call; also `None` for impossible values.
+    /// Returns the time of a call in this unit; `None` if it is missing, not finite or not
+    /// positive.
     pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
             Self::Cycles => row.cycles,
@@ -40,7 +41,7 @@ impl Unit {
         time.filter(|time| time.is_finite() && *time > 0.0)
     }
 
-    /// Returns the interval of the time; `None` unless both ends are known.
+    /// Returns the interval of a call's time in this unit; `None` unless both ends are known.
     pub fn interval(self, row: &Row) -> Option<(f64, f64)> {
         match self {
             Self::Cycles => row.cycles_low.zip(row.cycles_high),
@@ -49,17 +50,17 @@ impl Unit {
     }
 }
 
-/// Input to a call: one column of a table.
+/// Input sizes of the timed calls: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// This many bytes in each call.
+    /// The same number of bytes in each call.
     Size(u64),
     /// Sizes drawn from a mix.
     Mix(Mix),
 }
 
 impl Load {
-    /// Returns `None` for a row without a size or mix.
+    /// Returns the load of a row; `None` for a row without a size or mix.
     fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
@@ -83,7 +84,8 @@ impl Load {
     }
 }
 
-/// Alignment of the buffers. Ordered so that aligned ones come first.
+/// Alignment of the source and destination buffers. Values are ordered so that aligned buffers come
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Whether both buffers are at the same page offset.
@@ -103,12 +105,13 @@ impl Placement {
         }
     }
 
-    /// Whether both buffers are aligned to 64 bytes, at different page offsets.
+    /// Returns whether both buffers are aligned to 64 bytes, at different page offsets.
     pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
 
-    /// Returns `aligned`, `src+14 dst+2`, `mean of 8 offsets` or `same place of a page`.
+    /// Returns the placement in words: `aligned`, `src+14 dst+2`, `mean of 8 offsets` or
+    /// `same page offset`.
     pub fn text(&self) -> String {
         let part =
             |name, offset| if offset == 0 { String::new() } else { format!("{name}+{offset}") };
@@ -127,17 +130,18 @@ impl Placement {
 /// Rows shown together, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
-    /// Warm and aligned.
+    /// Calls on warm, aligned buffers.
     Aligned,
-    /// Warm, and unaligned or with the destination at the page offset of the source.
+    /// Calls on warm buffers that are unaligned, or whose destination is at the page offset of the
+    /// source.
     Displaced,
-    /// Warm, sizes drawn from a mix.
+    /// Calls on warm buffers, with sizes drawn from a mix.
     Mixes,
-    /// Warm, dependent calls.
+    /// Calls on warm buffers, each of which depends on the one before it.
     Latency,
-    /// A header that was just written.
+    /// Calls on a header that was just written.
     JustWritten,
-    /// Cold caches.
+    /// Calls with cold caches.
     Cold,
 }
 
@@ -159,7 +163,7 @@ impl Section {
 pub struct Series<'a> {
     /// The routine.
     pub name: &'a str,
-    /// The reason for timing it.
+    /// Why the routine was timed, for example as the selected one or as a bound to compare with.
     pub role: Role,
     /// The routine's row at each load.
     pub rows: BTreeMap<Load, &'a Row>,
@@ -168,15 +172,15 @@ pub struct Series<'a> {
 /// The routines for one kernel in one section at one placement.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// Their kernel.
+    /// The kernel that these routines implement.
     pub kernel: Kernel,
-    /// Position of the block.
+    /// Section in which the block is shown.
     pub section: Section,
-    /// Unit of the times.
+    /// Whether the calls were timed for throughput or for latency.
     pub timing: Timing,
     /// Alignment of the buffers.
     pub placement: Placement,
-    /// Ordered by role, then as in the record.
+    /// The routines, ordered by role, then as in the record.
     pub series: Vec<Series<'a>>,
 }
 
@@ -209,7 +213,7 @@ pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
-    /// Returns the loads of all routines.
+    /// Returns the loads of all routines, sorted and without duplicates.
     pub fn loads(&self) -> Vec<Load> {
         let mut loads: Vec<Load> =
             self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
@@ -223,31 +227,31 @@ impl<'a> Block<'a> {
         self.series.iter().filter(move |series| series.role == role)
     }
 
-    /// Returns the selected routine's row.
+    /// Returns the selected routine's row at `load`.
     pub fn selected(&self, load: Load) -> Option<&'a Row> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
     }
 
-    /// Whether a routine of `role` has a row, with or without a number.
+    /// Returns whether a routine of `role` has a row at `load`, with or without a number.
     pub fn has(&self, role: Role, load: Load) -> bool {
         self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
-    /// Returns the fastest row with this `role`.
+    /// Returns the fastest row with this `role` at `load`, and its time in `unit`.
     pub fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
         let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
         let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// Describes what the block's calls have in common: `warm, aligned`, `cold, src+14 dst+2`,
-    /// `warm, aligned, latency`.
+    /// Describes what the block's calls have in common, for example `warm, aligned`,
+    /// `cold, src+14 dst+2` or `warm, aligned, latency`.
     pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
     }
 
-    /// Returns the state of the caches.
+    /// Returns the state of the caches in words.
     pub fn state_text(&self) -> &'static str {
         match self.section {
             Section::Aligned | Section::Displaced | Section::Latency => "warm",
@@ -257,7 +261,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns `, latency` if latency was timed.
+    /// Returns `, latency` if latency was timed, otherwise an empty text.
     pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
@@ -265,7 +269,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Names the bound: one routine, or the fastest of several in each column.
+    /// Names the bound that the routines are compared with: one routine, or the fastest of several
+    /// in each column. `None` if no bound was timed.
     pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
         match names.as_slice() {

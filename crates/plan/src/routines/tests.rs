@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clear leads, ties, and leads that the interval leaves undecided.
+//! Tests clear leads, ties, and leads that are undecided because of their interval.
 
 use super::*;
 use linerate_record::kernels::{Kernel, State, Timing};
 
-/// A call that takes `cycles`, with an interval of plus or minus `reach`.
+/// Returns the row of a routine whose call takes `cycles`, with an interval of plus or minus
+/// `reach` times that value.
 fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     Row {
         kernel: Kernel::Checksum,

@@ -7,7 +7,8 @@ use linerate_path::model::Mapping;
 use linerate_record::plan::{Bottleneck, Change, Model, PlannedWorker, Proof};
 use linerate_record::tune::RuledOut;
 
-/// Settings are sets of changes, one bit per change; the rate of each setting is looked up.
+/// A planner with four possible changes. A setting is the set of changes made, one bit per change,
+/// and its rate is looked up.
 struct Table {
     kpps: fn(u8) -> f64,
     /// Rate at which the search ends.
@@ -102,7 +103,7 @@ impl Planner for Table {
     }
 }
 
-/// Returns the rate with multiplicative gains of 10, 5, 1 and 0 %.
+/// Returns the rate of a setting whose changes multiply it by gains of 10, 5, 1 and 0 %.
 fn independent(setting: u8) -> f64 {
     let gains = [1.1, 1.05, 1.01, 1.0];
     let made = gains.iter().enumerate().filter(|(bit, _)| setting & (1 << bit) != 0);

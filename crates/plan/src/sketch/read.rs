@@ -9,8 +9,8 @@ use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
 use linerate_record::why::{ThreadActivity, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes each region a stage, excluding the regions nested in it. Threads that entered the same
-/// regions are replicas.
+/// Derives a sketch in which each region is a stage, excluding the time of the regions nested in
+/// it. Threads that entered the same regions are replicas.
 pub(super) fn regions(
     report: &RegionsReport,
     file: &str,
@@ -18,7 +18,8 @@ pub(super) fn regions(
 ) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.ok_or(NoSketch::Clock)?;
     let mut report = report.clone();
-    // A sampler counts everything its thread does, so it would count its regions a second time.
+    // A sampler counts everything that its thread does, so it would count the thread's other
+    // regions a second time.
     if !report.regions.iter().all(|region| region.is_sampled) {
         report.regions.retain(|region| !region.is_sampled);
     }
@@ -80,12 +81,14 @@ pub(super) fn regions(
     })
 }
 
-/// Returns the share of the packets that a part reports, or 1 if it reports none.
+/// Returns the share of `packets` that reach a part of the program that reports `units` of work, or
+/// 1 if it reports none.
 fn reach(units: f64, packets: f64) -> f64 {
     if units > 0.0 { (units / packets).min(1.0) } else { 1.0 }
 }
 
-/// Returns the instructions of a region, excluding the regions nested in it.
+/// Returns the instructions of a region, excluding those of the regions nested in it; `None` if
+/// they were not counted.
 fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<f64> {
     let counted = |one: &RegionTotal<'_>| {
         let of = |event: &&RegionEvent| event.name == "instructions";
@@ -99,8 +102,9 @@ fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<
     Some((counted(total)? - inside).max(0.0)).filter(|own| *own > 0.0)
 }
 
-/// Returns the runs of consecutive stages executed by the same threads, with the number of threads.
-/// If sets of threads overlap without being equal, all stages form one segment.
+/// Returns the segments: for each run of consecutive stages executed by the same threads, the
+/// number of stages and the number of threads. `threads` has the threads of each stage. If two of
+/// these sets overlap without being equal, all stages form one segment.
 fn segments(threads: &[BTreeSet<u32>]) -> Vec<(usize, u32)> {
     let mut found: Vec<(usize, &BTreeSet<u32>)> = Vec::new();
     for tids in threads {
@@ -132,7 +136,7 @@ pub(super) fn strands(
     }
 }
 
-/// Counts for a node over all threads.
+/// Counts of a node of VPP's graph, summed over all threads.
 #[derive(Default)]
 struct Node {
     packets: f64,
@@ -141,8 +145,8 @@ struct Node {
     is_polling: bool,
 }
 
-/// Makes each node that received packets a stage. Every thread runs the whole graph, so the threads
-/// are replicas.
+/// Derives a sketch in which each node of VPP's graph that received packets is a stage. Every
+/// thread runs the whole graph, so the threads are replicas.
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
@@ -171,7 +175,8 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     if packets <= 0.0 {
         return Err(NoSketch::Packets { remedy: "no node processed packets" });
     }
-    // VPP lists nodes by name. Input nodes poll; nodes that end a packet's path send or drop it.
+    // VPP lists nodes by name, so their order in the graph is inferred: input nodes, which poll,
+    // come first; nodes that send or drop packets come last.
     let place = |name: &&str| {
         let is_end = ["-tx", "-output", "-drop", "-punt"].iter().any(|end| name.ends_with(end));
         if nodes[*name].is_polling { 0 } else { 1 + u8::from(is_end) }
@@ -201,7 +206,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     })
 }
 
-/// Makes the whole program one stage.
+/// Derives a sketch in which the whole program is one stage.
 fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     const REMEDY: &str = "import it with --packets N";
     let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
@@ -242,7 +247,8 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     })
 }
 
-/// Makes each group of threads whose names differ only in a number a stage.
+/// Derives a sketch in which each group of threads whose names differ only in a trailing number is
+/// one stage.
 pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
@@ -297,12 +303,13 @@ fn reason_of(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("not a number")
 }
 
-/// Unique stage names.
+/// The stage names given so far, each of which is unique.
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Returns a valid path name: the last component if it is unique, otherwise the whole name.
+    /// Returns a unique stage name that is valid in a path file: the last component of `name` if it
+    /// is free, otherwise the whole name, otherwise the last component with a number.
     fn of(&mut self, name: &str) -> String {
         let plain = |text: &str| -> String {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -320,5 +327,6 @@ impl Names {
     }
 }
 
-/// Names are truncated to this length, since region names can be arbitrarily long.
+/// Maximum length of a stage name, in characters. Longer names are truncated, since region names
+/// can be arbitrarily long.
 const NAME_MAX: usize = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sketch contains the measured figures and parses as a path.
+//! Tests that a sketch contains the measured figures and can be read back as a path file.
 
 use super::*;
 use linerate_path::check::read_to_plan;
@@ -10,7 +10,7 @@ use linerate_record::{Figure, Provenance, Tier};
 
 const GHZ: f64 = 2.0;
 
-/// A region with `own` ticks on one thread.
+/// Returns a region of thread `tid` with `own` ticks.
 fn region(name: &str, tid: u32, visits: u64, units: u64, own: f64) -> RegionReport {
     let ticks = |ticks| Figure::exact("ticks", ticks, Tier::Sw, "a test");
     RegionReport {
@@ -78,7 +78,7 @@ fn threads_that_run_the_same_are_replicas_and_keep_no_state_for_all() {
     assert_eq!(read(&sketch, None).0, "rx+work x2");
     let text = text(&sketch, "r", None, None, None);
     assert!(text.contains("state = \"flow\"") && !text.contains("global"), "{text}");
-    // 640 packets in 256,000 ticks.
+    // 640 packets take 256,000 ticks of 0.5 ns each: 200 ns per packet.
     assert!((sketch.ns_per_packet() - 200.0).abs() < 1e-9);
 }
 

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sketch as a path file.
+//! Writes a sketch as a path file.
 
 use super::{Part, Sketch};
 use linerate_path::spec::State;
 use std::fmt::Write;
 
-/// Default frame size in bytes: the smallest, which is the hardest to keep up with.
+/// Default frame size in bytes, FCS included: the smallest, which is the hardest to process at line
+/// rate.
 const FRAME_BYTES: u32 = 64;
 
-/// The kind of all stages: one that no build has, whatever the program calls its stages.
+/// Kind of all stages in the path file. No build has a stage of this kind, whatever the program
+/// calls its stages.
 const KIND: &str = "foreign";
 
 /// Size in bytes of the FCS, which is not included in frame sizes in path files.
 const FCS_BYTES: u32 = 4;
 
-/// Writes the path file of a sketch. `state` is the state of its stages, if given; `line` the line
-/// rate in bits per second; `frame` the frame size in bytes, FCS included.
+/// Returns the text of the path file for a sketch, whose path is called `name`. `state` is the
+/// state of all stages, if given; `line_bits_per_s` is the line rate; `frame_bytes` is the frame
+/// size, FCS included.
 pub fn text(
     sketch: &Sketch,
     name: &str,
@@ -77,18 +80,18 @@ fn cost(stage: &Part, state: Option<State>) -> String {
     text
 }
 
-/// Formats a cost to its significant digits, within the valid range.
+/// Formats a cost with up to three decimal places, limited to the range that a path file allows.
 fn figure(value: f64) -> String {
     format!("{}", (value.clamp(1e-3, 1e7) * 1e3).round() / 1e3)
 }
 
-/// A TOML string.
+/// Returns `text` as a quoted TOML string; characters that would need escaping become `_`.
 fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '"' || c == '\\' { '_' } else { c };
     format!("\"{}\"", text.chars().map(plain).collect::<String>())
 }
 
-/// Returns the text without line breaks.
+/// Returns `text` with line breaks and other control characters replaced by `_`.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

@@ -26,7 +26,8 @@ fn level(name: &str, bytes: Option<u64>, ns: f64) -> MemoryLevel {
     }
 }
 
-/// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a page walk.
+/// Returns a report with caches of 32 KiB, 1 MiB and 8 MiB, and memory, whose latencies are 1, 4,
+/// 12 and 100 ns; a load from L3 with a page walk takes 15 ns.
 pub(crate) fn report() -> MemoryReport {
     let walk = Cost {
         level: "L3".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The advice is optimal and always valid.
+//! Tests that the proposed mappings are always valid, and that the best one is optimal.
 
 use crate::prediction::environment;
 use crate::sim::{Dice, World, kinds, mapping, random_mapping, run};
@@ -60,7 +60,8 @@ fn violates(segment: &Segment, kinds: &[StageSpec]) -> bool {
     segment.replicas > 1 && kinds[segment.stages.clone()].iter().any(|k| k.state == State::Global)
 }
 
-/// Returns all partitions of `stages` stages with at most `workers` workers.
+/// Returns all partitions of `stages` stages with at most `workers` workers: the number of stages
+/// and replicas of each segment.
 fn all_mappings(stages: usize, workers: usize) -> Vec<Vec<(usize, u32)>> {
     if stages == 0 {
         return vec![Vec::new()];
@@ -187,8 +188,8 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
         let proposals = case.advice().proposals.into_iter().map(|p| p.burst);
         proposals.filter(|b| *b != BURST).collect()
     };
-    // An expensive ring: it is best to merge and replicate, after which a burst costs
-    // `burst_ticks`.
+    // With an expensive ring, it is best to merge and replicate. The rate then depends on the burst
+    // size only through `burst_ticks`.
     let mut case = Case::new(&mut Dice::new(26), 4, &[], 2);
     case.env.handover.producer_ticks = crate::sim::around(1e4, 0.0, 30);
     assert_eq!(sizes(&case), [0u32; 0]);

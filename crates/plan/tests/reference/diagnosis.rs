@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The diagnosis names the true bottleneck, and abstains if there is none.
+//! Tests that the diagnosis names the true bottleneck, and names none if it cannot tell.
 
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
@@ -8,7 +8,8 @@ use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
 
-/// The true loads of a mapping: of each segment's busiest worker, and of that worker's parts.
+/// The true loads of a mapping, in ticks: those of each segment's busiest worker, and those of that
+/// worker's parts (its ends and stages).
 struct Truth {
     loads: Vec<f64>,
     parts: Vec<Vec<f64>>,
@@ -222,7 +223,8 @@ fn one_worker_needs_no_quiet_neighbours() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }
 
-/// A source that takes most of the time is not a bottleneck that a user can fix.
+/// A source that takes most of the time is not named as the bottleneck, since a user cannot make it
+/// faster.
 #[test]
 fn the_bottleneck_is_a_stage_of_the_path() {
     let mut world = World::random(&mut Dice::new(6), 2);

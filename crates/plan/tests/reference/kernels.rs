@@ -15,8 +15,8 @@ fn figure(value: f64, spread: f64) -> Figure {
     Figure::number("", estimate, Tier::Sw, "by hand")
 }
 
-/// A kernel that takes `share` of the stage's time, with the time ratio of each variant; the first
-/// is in use, the second is selected.
+/// Returns the use of a kernel that takes `share` of the stage's time. `times` has the time ratio
+/// of each variant; the first variant is in use, and the second is the selected one.
 fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) -> KernelUse {
     let ticks = stage.ticks_per_packet.as_number().expect("simulated") * share;
     let variants = times.iter().enumerate().map(|(index, &(variant, ratio))| VariantTime {
@@ -64,7 +64,8 @@ fn mapping(segments: &[(usize, u32)]) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// A run of the world with these kernel times.
+/// Returns a run of the world in which the source and second stage call kernels with these
+/// variants.
 fn called(mapping: &Mapping, kernels: &str, times: &[(&str, f64)]) -> RunReport {
     let mut report = run(&world(), mapping, 0.0, 1);
     report.kernels = Some(kernels.to_owned());
@@ -107,7 +108,7 @@ fn kernels_that_are_not_clearly_slower_are_kept() {
     let merged = mapping(&[(3, 1)]);
     for (in_use, times) in [
         ("selected", [("avx2", 1.0), ("avx2", 1.0), ("sse2", 1.3)]),
-        // Within the 2 % interval.
+        // The gain of 1 % is within the interval of 2 %.
         ("portable", [("portable", 1.0), ("avx2", 0.99), ("sse2", 1.3)]),
     ] {
         let advice = advise(&called(&merged, in_use, &times[..])).expect("there are calls");
@@ -120,7 +121,7 @@ fn kernels_that_are_not_clearly_slower_are_kept() {
 
 #[test]
 fn a_gain_below_the_resolution_is_reported_but_not_tried() {
-    // Calls take 105 of 410 ticks and become 6 % faster: 1.5 % of the path.
+    // Calls take 105 of 410 ticks and become 6 % faster, which gains 1.5 % on the whole path.
     let times = [("portable", 1.0), ("avx2", 0.94), ("sse2", 1.0)];
     let advice = advise(&called(&mapping(&[(3, 1)]), "portable", &times)).expect("calls");
     assert_eq!((advice.fastest.as_str(), advice.worth_trying), ("selected", false));

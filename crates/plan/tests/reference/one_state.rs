@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans never replicate stages with global state.
+//! Checks that plans never replicate stages with global state.
 
 use linerate_path::model::Path;
 use linerate_path::spec::{StageSpec, State};
@@ -16,8 +16,8 @@ pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     short.split(" | ").map(segment).collect()
 }
 
-/// Whether no stage with global state is replicated, as far as the short form names stages; for
-/// paths of up to four stages it names them all.
+/// Returns whether the plan replicates no stage with global state, as far as the short form of a
+/// mapping names stages. For paths of up to four stages it names them all.
 pub(crate) fn keeps_to(report: &PlanReport, specs: &[StageSpec], path: &Path) -> bool {
     let is_global = |name: &String| {
         let index = path.stages.iter().position(|stage| stage.name == *name).expect("a stage");

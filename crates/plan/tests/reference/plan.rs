@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans with the formula: gains match the predictions, and forbidden replication never occurs.
+//! Tests plans made with the formula: gains match the predictions, and stages that must not be
+//! replicated never are.
 
 use crate::advice::Case;
 use crate::one_state::keeps_to;
@@ -159,7 +160,8 @@ ns = 5
     let report = planned(&described.path, &described.specs, &inputs, false);
     assert_eq!(report.bottleneck.stage.as_deref(), Some("a"));
     let best = &report.recommendations[0];
-    // `a` does not declare its state, so it is not replicated: 100 + 7 ns of the ring to one half.
+    // `a` does not declare its state, so it is not replicated. After the split it takes 100 ns,
+    // plus 7 ns of the ring for half of the packets.
     assert_eq!((best.kind, best.mapping.as_str()), (Change::Split, "a | b"));
     assert!(best.proof.command.is_none(), "nothing here runs a");
 }

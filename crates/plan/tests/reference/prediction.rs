@@ -30,7 +30,7 @@ pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dic
     }
 }
 
-/// Costs from a run of one mapping predict another, in both directions.
+/// Costs measured with one random mapping predict the throughput of another one.
 #[test]
 fn compute_bound_mappings_are_predicted_within_two_percent() {
     let mut dice = Dice::new(11);
@@ -52,7 +52,8 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
     }
 }
 
-/// A ring measured in too few windows for an interval.
+/// A ring cost from too few windows has no interval, so a prediction that includes the ring has
+/// none either.
 #[test]
 fn a_cost_without_interval_gives_a_prediction_without_bound() {
     let mut dice = Dice::new(5);
@@ -92,7 +93,7 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
         let env = environment(&world, 2, 0.05, &mut dice);
         let target = random_mapping(&mut dice, stages, 2);
-        // The machine itself deviates from the formula by as much as the model allows for.
+        // The simulated machine deviates from the formula by as much as the model error allows for.
         let departure = if target.segments.len() > 1 { 0.06 } else { 0.03 };
         let truth = true_rate(&world, &target) / 1e3 * (departure * dice.normal()).exp();
         let kpps = predict(&target, BURST, &costs, &env).kpps;
@@ -137,7 +138,8 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(!predict(&mapping(&[(1, 1), (2, 1)]), BURST, &light, &env).memory_bound);
 }
 
-/// Calculated by hand: 10 + 90 + 20 ticks on one worker in bursts of 32, with 64 ticks per burst.
+/// Compares predictions with rates calculated by hand: 10 + 90 + 20 ticks on one worker in bursts
+/// of 32, with 64 ticks per burst.
 #[test]
 fn the_formula_by_hand() {
     let mut world = World::random(&mut Dice::new(14), 1);
@@ -154,7 +156,8 @@ fn the_formula_by_hand() {
     assert!(close(kpps(&Mapping::merged(1), 32), 120.0));
     assert!(close(kpps(&Mapping::merged(1), 64), 119.0));
     assert!(close(kpps(&Mapping::merged(1), 8), 126.0));
-    // Two of three processors busy: halfway to twice the time; four flows on three replicas: half.
+    // With two of three processors busy, the slowdown is halfway to a factor of 2. With four flows
+    // on three replicas, the busiest replica gets half of the packets.
     assert!(close(kpps(&mapping(&[(1, 2)]), 32), 60.0 * 1.5));
     assert!(close(kpps(&mapping(&[(1, 3)]), 32), 60.0 * 2.0));
 }

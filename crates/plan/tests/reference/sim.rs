@@ -19,8 +19,9 @@ use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
-/// Small compared with real rings: a short run must fill the queues, and the packets in them at the
-/// start and end of counting must be few compared with the packets counted.
+/// Capacity of a queue in packets. It is small compared with real rings: a short run must fill the
+/// queues, and the packets in them at the start and end of counting must be few compared with the
+/// packets counted.
 const QUEUE: usize = 64;
 const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
@@ -49,10 +50,10 @@ impl Dice {
 /// Ticks of each part of a worker for one packet; `None` if the packet does not reach that part.
 type Parts = Vec<Option<f64>>;
 
-/// Properties of the simulated machine.
+/// The simulated machine, stages and traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// Ticks of each stage per input packet.
+    /// Ticks that each stage spends per input packet.
     pub(crate) stages: Vec<f64>,
     pub(crate) source: f64,
     pub(crate) sink: f64,
@@ -71,8 +72,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Generates stages of 20 to 400 ticks, in a third of the worlds with one that drops packets,
-    /// and 16 flows of unequal weight.
+    /// Generates a world with stages of 20 to 400 ticks and 16 flows of unequal weight. In a third
+    /// of the worlds, one stage drops packets.
     pub(crate) fn random(dice: &mut Dice, stages: usize) -> Self {
         let dropper = (dice.below(3) == 0).then(|| dice.below(stages));
         // Each flow loses the same share, so that replicas differ only in their number of packets.
@@ -116,7 +117,8 @@ impl World {
         }
     }
 
-    /// Returns the busiest replica's share of the capture with `r` replicas, for `r` from 1.
+    /// Returns the busiest replica's share of the capture, for each number of replicas from 1 to
+    /// `up_to`.
     pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
         let share = |replicas: usize| {
             let mut packets = vec![0; replicas];
@@ -130,7 +132,8 @@ impl World {
         self.capture[packet].1.is_none_or(|dropper| dropper >= stage)
     }
 
-    /// The parts are head, stages, tail.
+    /// Returns the ticks of each part of a worker (head, stages and tail) for a packet of the
+    /// capture.
     fn parts(&self, stages: &Segment, packet: usize) -> Parts {
         let range = stages.stages.clone();
         let head = if range.start == 0 { self.source } else { self.consumer };
@@ -213,7 +216,7 @@ struct SimWorker<'a> {
     segment: &'a Segment,
     index: u32,
     replica: u32,
-    /// Indices in `workers` of the next segment's replicas.
+    /// Indices of the next segment's replicas in `Simulation::workers`.
     next: Vec<usize>,
     queue: VecDeque<usize>,
     state: State3,
@@ -228,7 +231,7 @@ struct SimWorker<'a> {
 struct Simulation<'a> {
     world: &'a World,
     workers: Vec<SimWorker<'a>>,
-    /// `[segment][packet of the capture]`.
+    /// Ticks of a worker's parts, indexed `[segment][packet of the capture]`.
     parts: Vec<Vec<Parts>>,
     first_replicas: usize,
     now: f64,

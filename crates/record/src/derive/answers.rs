@@ -7,8 +7,8 @@ use crate::figure::{Figure, Figures, Tier};
 use serde_json::json;
 
 impl Derive for AnswersReport {
-    /// Returns the sentence of each answer, keyed by question; if there is no answer, the figure is
-    /// absent and names the missing measurement.
+    /// Returns the sentence of each answer, keyed by question. If a question could not be answered,
+    /// the figure is absent and its reason names the missing measurement.
     fn figures(&self) -> Figures {
         const METHOD: &str = "rules applied to the figures of the queried record";
         let of = |answer: &Answer| {

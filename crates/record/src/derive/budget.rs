@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a budget.
+//! Values derived from a per-packet budget.
 
 use super::{Derive, Lists, named};
 use crate::budget::{BudgetReport, BudgetRow};
@@ -9,7 +9,7 @@ use crate::warning::Warning;
 use serde_json::json;
 
 impl Derive for BudgetReport {
-    /// Returns the figures for the first frame size.
+    /// Returns the budget for the first frame size.
     fn figures(&self) -> Figures {
         let Some(row) = self.rows.first() else { return Figures::new() };
         let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
@@ -36,7 +36,7 @@ impl Derive for BudgetReport {
         ])
     }
 
-    /// Returns the figures for each frame size.
+    /// Returns the budgets for all frame sizes.
     fn lists(&self) -> Lists {
         let of = |row: &BudgetRow| {
             json!({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from kernel measurements.
+//! Values derived from measurements of the kernels (checksum, copy, copy+checksum, fill).
 
 use super::{Derive, emulated, named, not_idle, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
@@ -34,7 +34,8 @@ impl Derive for KernelsReport {
     }
 }
 
-/// Returns the row of the selected routine on aligned, cached buffers at different page offsets.
+/// Returns the row of the selected routine for independent calls on aligned, cached buffers, with
+/// source and destination at different page offsets; an error says what was not measured.
 fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
     let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {
@@ -56,7 +57,7 @@ fn estimate(
     Some(Estimate::of_ends(value?, low, high, row.n))
 }
 
-/// Returns the speed of the selected routine relative to the bound.
+/// Returns the speed of the selected routine relative to the bound, the fastest load loop.
 fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str =
         "time of the fastest load loop over that of the selected routine, per round";

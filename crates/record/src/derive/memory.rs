@@ -22,7 +22,8 @@ impl Derive for MemoryReport {
             put(format!("{name}_latency_cycles"), &level.latency_cycles);
         }
         let has_used = self.tlb.iter().any(|level| level.pages == self.pages.used);
-        // Splintered huge pages use the TLB levels of small pages.
+        // If a hypervisor backs huge pages with small pages, translations of huge pages use the TLB
+        // levels of small pages.
         let pages = if has_used { self.pages.used } else { PageKind::Base };
         for level in self.tlb.iter().filter(|level| level.pages == pages) {
             let name = word(&level.name);
@@ -50,8 +51,8 @@ impl Derive for MemoryReport {
         figures
     }
 
-    /// Returns bare values for the levels, the TLB, the pages, the noise, the timer and the OS
-    /// view.
+    /// Returns bare values for the cache levels, the TLB, the pages, the noise, the timer and the
+    /// sizes that the OS reports.
     fn lists(&self) -> Lists {
         let levels = self.levels.iter().map(level_summary).collect();
         let tlb = self.tlb.iter().map(tlb_summary).collect();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from a plan.
+//! Values derived from the predictions of a plan.
 
 use super::{Derive, Lists, named};
 use crate::figure::{Figure, Figures, Tier};
 use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
-/// Returns the smallest number of CPUs that sustains line rate.
+/// Returns the smallest number of CPUs that is predicted to sustain line rate.
 fn cpus_for_line(report: &PlanReport) -> Figure {
     const METHOD: &str = "low end of the prediction compared with line rate";
     let Some(hold) = &report.line_hold else {

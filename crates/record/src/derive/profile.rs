@@ -8,9 +8,9 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 use serde_json::{Value, json};
 
-/// Share of a CPU that sampling may use without a warning.
+/// Share of a CPU, 0 to 1, that sampling may use without a warning.
 const OBSERVER_SHARE: f64 = 0.01;
-/// Share that a kind of work must exceed to count as what bounds a program.
+/// Share of the samples, 0 to 1, that a kind of work must exceed to count as what bounds a program.
 const MOST: f64 = 0.5;
 
 impl Derive for ProfileReport {
@@ -33,7 +33,7 @@ impl Derive for ProfileReport {
         ])
     }
 
-    /// Returns functions, kinds of work and threads.
+    /// Returns the functions and the kinds of work.
     fn lists(&self) -> Lists {
         let ranks = self.ranks();
         let functions = self.functions.iter().zip(ranks).map(|(one, rank)| function(one, rank));
@@ -68,8 +68,8 @@ impl ProfileReport {
         Figure::text(text, self.tier(), &self.sampling.event)
     }
 
-    /// Returns the kind of work that takes more than half of the time, taking its interval into
-    /// account.
+    /// Returns the kind of work with more than half of the samples, where the low end of the
+    /// interval must exceed one half; absent if there is none.
     fn bound_by(&self) -> Figure {
         const METHOD: &str = "kind of work with more than half of the samples";
         let is_most = |one: &&ClassCost| one.share.low.is_some_and(|low| low > MOST);

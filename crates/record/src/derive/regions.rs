@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const METHOD: &str = "between entering and leaving the region, measurement overhead subtracted";
 
 impl Derive for RegionsReport {
-    /// Returns for each region, over all threads, `NAME.ticks_per_visit` and, if units of work were
-    /// reported, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
+    /// Returns, for each region over all threads, `NAME.ticks_per_visit` and, if the program
+    /// reported units of work, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::from([("own_ticks".to_owned(), self.own_ticks.clone())]);
         for RegionTotal { name, visits, units, ticks, events, .. } in self.totals() {
@@ -43,7 +43,7 @@ impl RegionsReport {
     }
 }
 
-/// Sums regions with the same name; there must be at least one.
+/// Sums the entries of one region over its threads; there must be at least one entry.
 fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     let tids: BTreeSet<u32> = regions.iter().map(|region| region.tid).collect();
     let event = |(place, first): (usize, &RegionEvent)| {
@@ -62,8 +62,8 @@ fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
     }
 }
 
-/// Sums the figures; the sum is absent, with the reason, if one of them is absent. A sum with a
-/// term of unknown spread has unknown spread.
+/// Returns the sum of the figures. The sum is absent, with the reason, if one of the figures is
+/// absent. If the spread of one figure is unknown, the spread of the sum is unknown.
 fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
     let missing = figures.clone().find(|figure| figure.as_number().is_none());
     let mut rest = figures;

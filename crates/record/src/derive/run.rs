@@ -41,13 +41,14 @@ impl Derive for RunReport {
     }
 }
 
-/// Returns the rate at which the source should offer packets.
+/// Returns the rate at which the source was to offer packets.
 fn offered(run: &RunReport) -> Figure {
     let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
     run.offered_kpps.clone().unwrap_or_else(unknown)
 }
 
-/// Returns the bottleneck and the finding, by name.
+/// Returns the figures of a finding: the name of the bottleneck stage, and the finding as a
+/// sentence.
 pub(super) fn of_finding(finding: &Finding) -> Figures {
     const METHOD: &str = "shares of time and service times of the workers";
     let bottleneck = match &finding.bottleneck {
@@ -58,14 +59,16 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     named([("bottleneck", bottleneck), ("finding", sentence)])
 }
 
-/// Returns the limiting cause, as a keyword of `linerate why`; empty for records without a cause.
+/// Returns the main cause that limits the path, as a keyword of `linerate why`; empty for records
+/// without causes.
 fn of_causes(causes: &[WhyFinding]) -> Figures {
     let first = causes.first().map(|first| first.cause.name());
     let figure = |word| Figure::text(word, Tier::Sw, "rules applied to the workers' time");
     Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
-/// Returns the best kernels for the path's calls, by name.
+/// Returns the figures on kernels: those in use, the fastest for the path's calls, and the ratio of
+/// their times.
 pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     const METHOD: &str = "replay of the logged calls on warm data";
     let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no kernel call was timed");
@@ -80,7 +83,7 @@ pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     ])
 }
 
-/// Returns the cache level that holds the packets, by name.
+/// Returns the figures on the cache level that holds the packets.
 pub(super) fn of_home(home: &PacketsHome) -> Figures {
     named([
         ("packets_bytes", home.bytes.clone()),
@@ -90,7 +93,7 @@ pub(super) fn of_home(home: &PacketsHome) -> Figures {
     ])
 }
 
-/// Returns the line rate for the sizes of the packets offered.
+/// Returns the line rate in kpps for the mean size of the packets offered.
 pub(super) fn line_rate(run: &RunReport) -> Figure {
     const METHOD: &str = "line rate over mean wire size";
     match run.line_rate_kpps {
@@ -99,7 +102,7 @@ pub(super) fn line_rate(run: &RunReport) -> Figure {
     }
 }
 
-/// Returns the work per packet over all workers, in ticks and in cycles.
+/// Returns the cost per packet, summed over all workers: ticks, cycles and hardware events.
 pub(super) fn costs(run: &RunReport) -> Figures {
     let ticks = match run.workers.as_slice() {
         [only] => only.ticks_per_packet.clone(),
@@ -111,7 +114,7 @@ pub(super) fn costs(run: &RunReport) -> Figures {
     figures
 }
 
-/// Returns hardware events per packet over all workers, and cycles per instruction.
+/// Returns hardware events per packet, summed over all workers, and cycles per instruction.
 fn event_costs(run: &RunReport) -> Figures {
     let per_packet = |event: &str| stage_events(run, event);
     let [instructions, cycles] = ["instructions", "cycles"].map(per_packet);
@@ -136,7 +139,8 @@ fn event_costs(run: &RunReport) -> Figures {
     ])
 }
 
-/// Returns the mean count of an event per packet, over all stages and workers, weighted by packets.
+/// Returns the mean count of an event per packet taken from the source, summed over all stages and
+/// workers. The count of each stage is weighted by the packets that it received.
 fn stage_events(run: &RunReport, event: &str) -> Figure {
     const METHOD: &str = "counts around each stage, weighted by its packets";
     let unit = format!("{event}/packet");
@@ -188,7 +192,8 @@ fn busy_ticks(run: &RunReport) -> Figure {
     }
 }
 
-/// Returns the mean cycles per packet over all stages and workers, weighted by packets.
+/// Returns the mean cycles per packet taken from the source, summed over all stages and workers.
+/// The cycles of each stage are weighted by the packets that it received.
 fn worker_cycles(run: &RunReport) -> Figure {
     const METHOD: &str = "cycles of each stage, weighted by its packets";
     let kpps = source_kpps(run);
@@ -218,10 +223,10 @@ fn worker_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Number of clean windows per worker below which a warning is issued.
+/// Number of windows without preemption per worker below which a warning is issued.
 const WINDOWS_FEW: u64 = 50;
 
-/// Returns warnings about the workers.
+/// Returns warnings about the workers, the stages and the input of a run.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let windows = || run.workers.iter().map(|worker| worker.windows);
     let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
@@ -232,7 +237,8 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
     warnings.extend(unknown_core_clock(&worker_cycles(run)));
-    // A quota also preempts workers, and explains more.
+    // A CPU quota also preempts workers, and its warning explains more than the one about
+    // preemption.
     match run.held(provenance) {
         Some(cpus) => {
             warnings.push(Warning::CpuQuota { cpus, workers: run.workers.len() as u32 });
@@ -246,7 +252,8 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// Warns of skipped input: in bytes if these are a large share, otherwise in packets.
+/// Warns of skipped input: with the number of bytes if they are a large share of the input,
+/// otherwise with the number of packets.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -282,7 +289,7 @@ fn idle_stages(run: &RunReport) -> Vec<Warning> {
     warnings
 }
 
-/// Warns of workers that shared a core as SMT siblings, core by core.
+/// Warns of workers that shared a core as SMT siblings, one warning per core.
 fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let is_used = |cpu: &u32| run.workers.iter().any(|worker| worker.cpu == *cpu);
     let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
@@ -291,24 +298,24 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     cores.map(|cpus| Warning::SharedCore { cpus }).collect()
 }
 
-/// Per-flow rate, if each flow has a separate line: the ports of `[line]`.
+/// Rate per flow, for a path whose flows each have a separate line: the ports of `[line]`.
 ///
 /// Rates come from windows without preemption. If workers share a processor, there are no such
-/// windows; the rate is then that over the measured part of the run. Only packets that reach a sink
-/// count; dropped packets do not contribute to a flow's rate.
+/// windows; the rate is then taken over the whole measured part of the run. Only packets that
+/// reach a sink count; dropped packets do not contribute to a flow's rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flows {
-    /// The line.
+    /// The line with its ports; each port carries one flow.
     pub line: LineReport,
-    /// Rate of one flow.
+    /// Rate of one flow, in kpps.
     pub kpps: Figure,
-    /// Rate of one flow relative to the capacity of one port.
+    /// Rate of one flow relative to the line rate of one port.
     pub share: Figure,
-    /// Whether the rate comes from clean windows.
+    /// Whether the rate comes from windows without preemption.
     pub is_clean: bool,
 }
 
-/// Reason why the sink rate is unknown although packets arrived.
+/// Reason why the rate at the sink is unknown although packets arrived there.
 const OUTSIDE_THE_MEASUREMENT: &str =
     "no packets reached the sink during the measured part; run longer";
 
@@ -340,14 +347,14 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// Returns the CPU quota that throttled the workers: they never sleep, so any quota below the
-    /// number of workers throttles them. `None` without throttling.
+    /// Returns the CPU quota that throttled the workers, in CPUs. Workers never sleep, so any quota
+    /// below the number of workers throttles them. `None` without throttling.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
-    /// Returns the rate at the sinks in kpps over the measured part, including the time for which
-    /// workers were stopped.
+    /// Returns the rate at the sinks in kpps over the measured part of the run, including the time
+    /// during which workers were stopped.
     pub fn delivered_kpps(&self) -> Figure {
         const METHOD: &str = "rate of packets that left over the measured part, interruptions \
                               included";
@@ -358,8 +365,8 @@ impl RunReport {
     }
 }
 
-/// Returns the packets at the sinks: kpps over the measured part, and the count over the entire
-/// run.
+/// Returns the rate at the sinks in kpps over the measured part of the run, and the number of
+/// packets at the sinks over the entire run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from counts.
+//! Values derived from event counts.
 
 use super::{Derive, emulated};
 use crate::figure::Figures;
@@ -7,13 +7,13 @@ use crate::provenance::Provenance;
 use crate::stat::{Judged, StatReport};
 use crate::warning::Warning;
 
-/// Returns the figure name of an event per unit of work.
+/// Returns the name of the figure for the count of an event per unit of work.
 pub fn per_unit_name(event: &str, unit: &str) -> String {
     format!("{event}_per_{unit}")
 }
 
 impl Derive for StatReport {
-    /// Returns every event, every metric and the times; those per unit of work as
+    /// Returns every event, every metric and the times; counts per unit of work are named
     /// `<event>_per_<unit>`.
     fn figures(&self) -> Figures {
         let mut figures = self.times.clone();
@@ -30,14 +30,14 @@ impl Derive for StatReport {
     }
 
     fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
-        // Emulation underneath the simulator does not affect its counts.
+        // Emulation of the processor does not affect the counts of a simulator that runs on it.
         let emulated = emulated(provenance).filter(|_| self.caches.is_none());
         let remarks = self.remarks.iter().cloned();
         remarks.chain(emulated).chain(not_judged(self)).collect()
     }
 }
 
-/// Warns of costs that were not compared with the baseline, with the reasons.
+/// Warns of figures that were not compared with the baseline, with the reasons.
 fn not_judged(report: &StatReport) -> Vec<Warning> {
     let names = |reasons: &[Judged]| -> Option<Vec<String>> {
         let changes = report.baseline.iter().filter(|change| reasons.contains(&change.judged));

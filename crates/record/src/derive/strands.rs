@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from another program's strands.
+//! Values derived from the per-strand measurements of another program.
 
 use super::{Derive, Lists};
 use crate::figure::{Figures, bare};
@@ -18,7 +18,8 @@ impl Derive for StrandsReport {
             let plain =
                 |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
             let mut label: String = strand.label().chars().map(plain).collect();
-            // Names are unique, but some become equal once special characters are replaced.
+            // The names of strands are unique, but some become equal when special characters are
+            // replaced.
             while seen.contains(&label) {
                 label.push('_');
             }
@@ -38,7 +39,8 @@ impl Derive for StrandsReport {
         figures
     }
 
-    /// Returns the bare values of each strand, and the number of faults in the input.
+    /// Returns the bare values of each strand, the number of faults in the input, and the line of
+    /// the first fault.
     fn lists(&self) -> Lists {
         Lists::from([
             ("strands", self.strands.iter().map(summary).collect()),
@@ -47,7 +49,7 @@ impl Derive for StrandsReport {
         ])
     }
 
-    /// Warns of counts scaled by perf: their sums have a lower bound but no upper bound.
+    /// Warns of counts that perf scaled: their sums have a lower bound but no upper bound.
     fn warnings(&self, _: &Provenance) -> Vec<Warning> {
         let events = self.strands.iter().flat_map(|strand| &strand.events);
         let share = |event: &StrandEvent| Some(event.count.low? / event.count.as_number()?);

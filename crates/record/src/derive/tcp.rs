@@ -35,7 +35,8 @@ impl Derive for TcpReport {
         figures
     }
 
-    /// Returns `summary.<stack>.<pattern>` for the selected set.
+    /// Returns one entry per stack, which becomes `summary.<stack>`: an object with the figures of
+    /// the selected set for each pattern.
     fn lists(&self) -> Lists {
         let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
         let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
@@ -64,7 +65,7 @@ impl Derive for TcpReport {
     }
 }
 
-/// Returns the selected set for each pattern that has it.
+/// Returns the selected set of routines for each pattern in which that set was measured.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,

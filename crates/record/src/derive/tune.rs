@@ -78,13 +78,13 @@ fn rates(report: &TuneReport) -> Figures {
 }
 
 impl TuneReport {
-    /// Returns the latency of the baseline: over the rounds or, if there were none, over its own
-    /// run.
+    /// Returns the latency under the baseline mapping: over the rounds or, if there were no rounds,
+    /// over the baseline's own run.
     pub fn latency_before(&self) -> RoundLatency {
         self.baseline_latency.clone().unwrap_or_else(|| of_run(&self.baseline.latency))
     }
 
-    /// Returns the latency of the chosen mapping, from the same source as
+    /// Returns the latency under the chosen mapping, from the same source as
     /// [`TuneReport::latency_before`].
     pub fn latency_after(&self) -> RoundLatency {
         let kept = self.chosen.and_then(|index| self.candidates.get(index as usize));
@@ -115,8 +115,8 @@ fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
     (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
 }
 
-/// Returns the shortfall relative to line rate; negative if the path is faster than the line.
-/// `None` unless both rates are positive.
+/// Returns the shortfall of a rate relative to line rate, as a share of line rate; negative if the
+/// path is faster than the line. `None` unless both rates are positive.
 fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
     (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
 }

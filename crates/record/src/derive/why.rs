@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values derived from observing a program.
+//! Values derived from the observation of a program.
 
 use super::{Derive, Lists, emulated, named};
 use crate::figure::{Figure, Figures, Tier, bare};
@@ -10,19 +10,21 @@ use crate::why::ledger::{PacketLedger, ledger};
 use crate::why::{CpuCounts, Observation, ThreadActivity, ThreadState, WhyFinding, WhyReport};
 use serde_json::{Value, json};
 
-/// Observer CPU share above which a warning is issued: beyond it, a packet-processing program on
-/// the same CPU loses as much throughput as a typical code change gains.
+/// Share of a CPU, 0 to 1, that the observer may use without a warning: if it uses more, a
+/// packet-processing program on the same CPU loses as much throughput as a typical code change
+/// gains.
 const OBSERVER_SHARE: f64 = 0.01;
 
-/// Shortest window without a warning, in seconds: CPU quotas have a period of 0.1 s, and even ten
-/// periods are few.
+/// Length of the shortest window without a warning, in seconds: CPU quotas have a period of 0.1 s,
+/// and even ten periods are few.
 const WINDOW_S: f64 = 1.0;
 
 /// Seed of the block bootstrap for the packet rate.
 const SEED: u64 = 1;
 
 impl Derive for WhyReport {
-    /// Returns the first finding, its predicted gain, the losses and the observer's overhead.
+    /// Returns the first finding, its predicted gain, the packet losses and the observer's
+    /// overhead.
     fn figures(&self) -> Figures {
         const RULES: &str = "rules applied to the observation";
         let unexplained = || {
@@ -62,7 +64,7 @@ impl Derive for WhyReport {
         ])
     }
 
-    /// Returns the threads, CPUs, findings and the ledger.
+    /// Returns the threads, the CPUs, the findings and the packet ledger.
     fn lists(&self) -> Lists {
         let ledger = ledger(&self.observation);
         let rows = serde_json::to_value(&ledger.rows).unwrap_or(Value::Null);
@@ -116,8 +118,8 @@ fn lost_where(ledger: &PacketLedger) -> Figure {
     }
 }
 
-/// Returns the thread with the highest demand for CPU time; among equals, the one with the lowest
-/// ID.
+/// Returns the thread with the highest demand for CPU time; of threads with equal demand, the one
+/// with the lowest ID.
 pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
         a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -125,7 +127,7 @@ pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     observation.threads.iter().max_by(order)
 }
 
-/// Returns the share of time that the busiest thread spends working, excluding polling.
+/// Returns the share of time that the busiest thread spends working, excluding polling, 0 to 1.
 fn busy_share(observation: &Observation) -> Figure {
     const METHOD: &str = "on-CPU time of the busiest thread, minus its polling";
     let Some(thread) = busiest(observation) else {

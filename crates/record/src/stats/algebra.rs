@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arithmetic on estimates.
 //!
-//! A missing end of an interval is infinite and stays so: an unknown bound yields no bound.
+//! A missing end of an interval is infinite, and arithmetic keeps it so: an unknown bound on an
+//! input gives no bound on the result.
 
 use super::{CONFIDENCE, Estimate};
 
 impl Estimate {
-    /// Returns an exact number: both ends equal the value.
+    /// Returns the estimate of a number that is known exactly: both ends of the interval equal the
+    /// value.
     pub fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
     }
 
-    /// Returns an estimate whose interval may lack one or both ends. A missing end is always
-    /// treated as infinite: a value of unknown spread bounds nothing.
+    /// Returns an estimate whose interval may lack one or both ends. A missing end becomes
+    /// infinite, so that a value of unknown spread bounds nothing that is computed from it.
     pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
         Self {
             value,
@@ -23,8 +25,8 @@ impl Estimate {
         }
     }
 
-    /// Converts the estimate to a unit `1 / factor` times as large; `factor` is not negative. Zero
-    /// times an unknown is zero.
+    /// Returns the estimate multiplied by `factor`, which must not be negative: a conversion to a
+    /// unit `1 / factor` times as large. A factor of 0 gives 0, even for an unknown end.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
         let end = |end: f64| if factor == 0.0 { 0.0 } else { end * factor };
@@ -32,8 +34,8 @@ impl Estimate {
         Self { value, low, high, ..self }
     }
 
-    /// Returns the sum of possibly correlated estimates, such as those from one run: the ends are
-    /// added.
+    /// Returns the sum of two estimates that may be correlated, such as those from one run: the
+    /// ends of their intervals are added.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -45,16 +47,16 @@ impl Estimate {
         }
     }
 
-    /// Returns the difference of possibly correlated estimates: the low end is this low end minus
-    /// the high end of `other`.
+    /// Returns the difference of two estimates that may be correlated: its low end is the low end
+    /// of this estimate minus the high end of `other`, and its high end is the reverse.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let negated = Self { value: -other.value, low: -other.high, high: -other.low, ..other };
         self.plus(negated)
     }
 
-    /// Returns the sum of independent estimates: their errors add in quadrature, each side
-    /// separately.
+    /// Returns the sum of two independent estimates: their errors add in quadrature, separately for
+    /// each side.
     #[must_use]
     pub fn plus_independent(self, other: Self) -> Self {
         let value = self.value + other.value;
@@ -63,8 +65,8 @@ impl Estimate {
         Self { low: value - below, high: value + above, ..self.with(value, other) }
     }
 
-    /// Returns the product of independent estimates: relative errors add in quadrature. `other` is
-    /// positive.
+    /// Returns the product of two independent estimates, whose relative errors add in quadrature.
+    /// `other` must be positive.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         if self.value == 0.0 {
@@ -79,8 +81,8 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// Returns the ratio of independent nonnegative estimates, with relative errors added in
-    /// quadrature; its low end is at least 0.
+    /// Returns the ratio of two independent, nonnegative estimates, whose relative errors add in
+    /// quadrature. The low end of the ratio is at least 0.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         let value = self.value / other.value;
@@ -92,14 +94,15 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// Clamps both ends at 0, for nonnegative quantities.
+    /// Raises the value and both ends to 0 if they are negative, for nonnegative quantities.
     #[must_use]
     pub fn at_least_zero(self) -> Self {
         let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));
         Self { value, low, high, ..self }
     }
 
-    /// A different value with the relative error of the less certain of two.
+    /// Returns `self` with `value`, and with the smaller confidence and the smaller number of
+    /// samples of the two estimates. Both ends are those of `self`; callers replace them.
     fn with(self, value: f64, other: Self) -> Self {
         let confidence = self.confidence.min(other.confidence);
         Self { value, confidence, n: self.n.min(other.n), ..self }

@@ -2,15 +2,15 @@
 //! Binomial limits for the accuracy suite: the sampling error of a stated share, and the shortfall
 //! that a given number of trials can detect.
 //!
-//! For the accuracy suite. A share observed in `n` trials is a draw from a binomial distribution,
-//! so a check of `seen >= stated` fails half the time for software that keeps its promise. The
-//! limit is therefore the lowest number of hits that the stated share produces except with
-//! probability `miss`.
+//! A share observed in `n` trials is a draw from a binomial distribution, so a check of
+//! `seen >= stated` fails half the time for software that meets its stated share. The limit is
+//! therefore the largest number of hits that such software falls short of with a probability of at
+//! most `miss`.
 
 use super::binomial_weights;
 
-/// Returns the probability of fewer than `hits` successes in `trials` with probability `share`
-/// each.
+/// Returns the probability of fewer than `hits` successes in `trials` independent trials, each of
+/// which succeeds with probability `share`.
 pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     if hits == 0 || share >= 1.0 {
         return if hits > trials { 1.0 } else { 0.0 };
@@ -22,8 +22,8 @@ pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     weights[..hits as usize].iter().sum::<f64>() / weights.iter().sum::<f64>()
 }
 
-/// Returns the smallest number of hits in `trials` compatible with `share`: fewer have a
-/// probability of at most `miss`.
+/// Returns the smallest number of hits in `trials` trials that is compatible with `share`: the
+/// probability of fewer hits is at most `miss`.
 pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     if share >= 1.0 {
         return trials;
@@ -41,8 +41,9 @@ pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     rare.count() as u64
 }
 
-/// Returns the shortfall of the true coverage below `share` at which fewer than [`least_hits`] are
-/// seen with probability `power`; `None` if no shortfall is detectable in this few trials.
+/// Returns the smallest shortfall of the true share below `share` that a check detects: with this
+/// shortfall, the number of hits is below [`least_hits`] with probability `power`. `None` if there
+/// are too few trials to detect any shortfall.
 pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f64> {
     let limit = least_hits(trials, share, miss);
     let noticed = |loss: f64| chance_below(limit, trials, share - loss) >= power;
@@ -61,7 +62,8 @@ pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f6
 mod tests {
     use super::*;
 
-    /// Slow reference: sums over all outcomes of `trials` coin flips.
+    /// Slow reference for `chance_below`: sums the probabilities of all outcomes of `trials` trials
+    /// that have fewer than `hits` hits.
     fn slowly(hits: u64, trials: u32, share: f64) -> f64 {
         let chance = |outcome: u32| {
             let held = outcome.count_ones();
@@ -93,7 +95,8 @@ mod tests {
                 assert!(chance_below(limit + 1, trials, share) > miss, "{trials} {share}");
             }
         }
-        // 0.9^20 and 0.9^44: with too few trials, no outcome is rare enough.
+        // The probability of no hit is 0.9^20 = 12 % and 0.9^44 = 0.97 %. With 20 trials, even that
+        // outcome is not rare enough for a limit above 0.
         assert_eq!((least_hits(20, 0.1, 0.01), least_hits(44, 0.1, 0.01)), (0, 1));
     }
 
@@ -105,8 +108,8 @@ mod tests {
     }
 
     /// By the normal approximation, a loss d from a share p is detected with a power of 90 % at a
-    /// false-alarm rate of 1 % where d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p
-    /// + d)).
+    /// false-alarm rate of 1 % if d sqrt(n) = 2.326 sqrt(p (1 - p)) + 1.282 sqrt((p - d) (1 - p +
+    /// d)).
     #[test]
     fn the_loss_that_is_noticed_shrinks_with_the_root_of_the_trials() {
         for (trials, share) in [(60, 0.855), (300, 0.617), (1300, 0.617)] {

@@ -7,11 +7,12 @@ use super::{Estimate, NORMAL_QUANTILE, block_bootstrap_ratio};
 /// interval for the underlying share of time.
 ///
 /// Consecutive samples of a program are correlated, which [`block_bootstrap_ratio`] takes into
-/// account; but the bootstrap learns nothing from hits that were never seen, and too little from a
-/// few. For independent samples, the sampling error alone is that of Wilson (1927). The interval
-/// extends as far as the wider of the two, on each side.
+/// account. Resampling cannot show the uncertainty of hits that never occurred, however, and shows
+/// too little of it for hits that are few. The sampling error of independent samples is that of
+/// Wilson (1927). On each side, the result takes the end that is farther out: that of the bootstrap
+/// or that of Wilson.
 ///
-/// Without samples the value is NaN, and the interval is 0 to 1; the interval is also 0 to 1 with
+/// Without samples, the value is NaN and the interval is 0 to 1; the interval is also 0 to 1 with
 /// fewer than 4 blocks of windows.
 pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
     let all: f64 = samples.iter().sum();
@@ -25,7 +26,7 @@ pub fn share_interval(hits: &[f64], samples: &[f64], seed: u64) -> Estimate {
     }
 }
 
-/// Returns the Wilson score interval for a share of `n` independent samples.
+/// Returns the 95 % Wilson score interval for a share observed in `n` independent samples.
 fn wilson(share: f64, n: f64) -> (f64, f64) {
     let square = NORMAL_QUANTILE * NORMAL_QUANTILE;
     let middle = share + square / (2.0 * n);
@@ -57,7 +58,7 @@ mod tests {
         [(0..windows).map(window).collect(), vec![50.0; windows]]
     }
 
-    /// Returns how many of 300 intervals contain the truth.
+    /// Returns how many of 300 simulated intervals contain the true share.
     fn covered(share: f64, length: f64) -> u64 {
         let mut random = Random::new(7);
         let holds = |seed: &u64| {
@@ -72,7 +73,8 @@ mod tests {
     fn intervals_hold_the_share_of_programs_with_and_without_phases() {
         for (share, length) in [(0.5, 1.0), (0.02, 1.0), (0.5, 25.0), (0.17, 25.0), (0.3, 200.0)] {
             let covered = covered(share, length);
-            // Long phases leave few blocks: 90 % coverage there, as documented for the bootstrap.
+            // Long phases leave few blocks, so that the coverage is only about 90 %, as documented
+            // for the bootstrap.
             let stated = if length > 100.0 { 0.88 } else { 0.95 };
             assert!(covered >= least_hits(300, stated, 0.01), "{share} {length}: {covered} of 300");
         }

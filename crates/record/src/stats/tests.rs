@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates checked against slow references, and interval coverage in simulations with a known
-//! truth.
+//! Checks estimates against slow references, and the coverage of intervals in simulations with a
+//! known true value.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,12 +15,14 @@ impl Draw {
         self.0.normal()
     }
 
-    /// One window in ten is disturbed.
+    /// Draws a normal number; one number in ten has a standard deviation of 20 instead of 1, like
+    /// the time of a disturbed window.
     fn contaminated(&mut self) -> f64 {
         if self.0.uniform() < 0.1 { 20.0 * self.0.normal() } else { self.0.normal() }
     }
 
-    /// Unit variance, lag-1 correlation `phi`, plus white noise `noise`.
+    /// Draws `n` values of an autoregressive series with unit variance and lag-1 correlation `phi`,
+    /// to which white noise with standard deviation `noise` is added.
     fn autoregressive(&mut self, n: usize, phi: f64, noise: f64) -> Vec<f64> {
         let mut x = self.0.normal();
         let mut next = || {
@@ -31,7 +33,7 @@ impl Draw {
     }
 }
 
-/// Percentage of experiments whose interval contains `truth`.
+/// Returns the percentage of experiments whose interval contains `truth`.
 fn coverage(truth: f64, mut experiment: impl FnMut(&mut Draw, u64) -> Estimate) -> f64 {
     let mut draw = Draw(Random::new(7));
     let hits = (0..EXPERIMENTS)
@@ -70,10 +72,11 @@ fn quantiles_of_a_known_list() {
 
 #[test]
 fn ranks_are_those_of_the_binomial_table() {
-    // P(N = 0) = 1/32 for n = 5: both ends within 5 %. For n = 4 it is 1/16.
+    // For n = 5, P(N = 0) = 1/32, so both ends are within 5 %. For n = 4 it is 1/16, so neither end
+    // is.
     assert_eq!(binomial_ranks(5, 0.5, 0.05), (Some(0), Some(4)));
     assert_eq!(binomial_ranks(4, 0.5, 0.05), (None, None));
-    // P(N <= 1) = 9/256 for n = 8, P(N <= 2) = 37/256.
+    // For n = 8, P(N <= 1) = 9/256 is within 5 %, and P(N <= 2) = 37/256 is not.
     assert_eq!(binomial_ranks(8, 0.5, 0.05), (Some(1), Some(6)));
     // 0.99^n first drops below 5 % at n = 299.
     assert_eq!(binomial_ranks(298, 0.99, 0.05).1, None);
@@ -120,7 +123,8 @@ fn the_seed_alone_decides() {
     assert_ne!(by(1), by(2));
 }
 
-/// Distributions with median 0: well-behaved, heavy-tailed and skewed, contaminated.
+/// Distributions with median 0: well-behaved, skewed with a heavy tail, and contaminated with
+/// outliers.
 const DISTRIBUTIONS: [fn(&mut Draw) -> f64; 3] =
     [Draw::normal, |d| (2.0 * d.normal()).exp() - 1.0, Draw::contaminated];
 
@@ -140,7 +144,7 @@ fn the_median_of_independent_samples_is_covered_at_any_size() {
 
 #[test]
 fn a_high_quantile_of_independent_samples_is_covered() {
-    // The 99th percentile of the standard normal.
+    // 2.326 is the 99th percentile of the standard normal distribution.
     let covered =
         coverage(2.326_348, |d, _| quantile_interval(&samples(2000, || d.normal()), 0.99, 0.9));
     assert_within(87.0..=96.0, covered);
@@ -161,9 +165,10 @@ fn a_paired_ratio_is_covered_though_rounds_differ_widely() {
             width += (estimate.high - estimate.low) / EXPERIMENTS as f64;
             estimate
         });
-        // 15 rounds: the next narrower pair of order statistics would cover 88 %, this one 96.5 %.
+        // With 15 rounds, the next narrower pair of order statistics would cover 88 %; the pair
+        // used covers 96.5 %.
         assert_within(88.0..=98.0, covered);
-        // The rounds vary by half, the ratio by 3 %.
+        // The speed varies by about half from round to round, but the ratio by only 3 %.
         assert!(width < 0.17, "{width}");
     }
 }
@@ -179,7 +184,8 @@ fn the_block_median_is_covered_under_correlation() {
     }
 }
 
-/// Mean cost per packet 10, autocorrelated; packets per window vary independently of it.
+/// Estimates the cost per packet of a simulated run. The cost is autocorrelated around a mean of
+/// 10, and the number of packets per window varies independently of the cost.
 fn ratio_experiment(
     d: &mut Draw,
     seed: u64,
@@ -204,8 +210,8 @@ fn the_block_ratio_is_covered_under_correlation() {
     }
 }
 
-/// The coverage documented for [`block_bootstrap_ratio`], minus the sampling error of this many
-/// experiments.
+/// The coverage is at least the one documented for [`block_bootstrap_ratio`], minus the sampling
+/// error of this many experiments.
 #[test]
 fn a_short_correlated_series_is_covered_as_documented() {
     for (n, phi, stated) in
@@ -218,7 +224,7 @@ fn a_short_correlated_series_is_covered_as_documented() {
     }
 }
 
-/// The mean of window averages equals the mean computed from sums.
+/// The statistic is the mean of the windows, whose true value is 0.
 #[test]
 fn any_statistic_of_resampled_windows_is_covered() {
     for (n, phi) in [(40, 0.0), (100, 0.8)] {
@@ -242,8 +248,8 @@ fn any_statistic_of_resampled_windows_is_covered() {
 
 #[test]
 fn blocks_matter() {
-    // If samples are assumed independent, only half of the 90 % intervals cover the truth for this
-    // correlated series.
+    // If the samples of this correlated series are assumed to be independent, only half of the 90 %
+    // intervals cover the true value.
     let one_by_one = coverage(0.0, |d, _| median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9));
     assert_within(30.0..=60.0, one_by_one);
 }

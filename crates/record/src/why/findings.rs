@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes that limit the program.
+//! Findings of `why`: causes that limit the program, with evidence and predicted gain.
 
 use crate::answers::Evidence;
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A cause, with its evidence, its fix, and what would disprove it.
+/// A cause that limits the program, with its evidence, its fix, and the result that would disprove
+/// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyFinding {
@@ -13,7 +14,7 @@ pub struct WhyFinding {
     pub cause: Cause,
     /// The claim in a sentence, with its figures.
     pub sentence: String,
-    /// Its evidence.
+    /// Figures that support the claim.
     pub evidence: Vec<Evidence>,
     /// Predicted gain from removing the cause.
     pub gain: Gain,
@@ -21,7 +22,7 @@ pub struct WhyFinding {
     pub fix: Option<String>,
     /// A workaround and its cost; `null` if there is none.
     pub workaround: Option<String>,
-    /// A measurement, and the result that would disprove the cause.
+    /// A measurement, and the result of it that would disprove the cause.
     pub wrong_if: String,
 }
 
@@ -29,9 +30,10 @@ pub struct WhyFinding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
-    /// Percent more packets, or other units of work, per second. Absent if not predictable.
+    /// Increase in packets, or other units of work, per second, in percent. Absent if it cannot be
+    /// predicted.
     pub percent: Figure,
-    /// The next limit once the cause is removed, in a few words; `null` if unknown.
+    /// The next limit after the cause is removed, in a few words; `null` if unknown.
     pub then_limited_by: Option<String>,
 }
 
@@ -42,7 +44,8 @@ pub struct Gain {
 pub enum Cause {
     /// Other threads run on the CPU that the program needs.
     CpuContention,
-    /// Short interruptions, thousands per second: timers, real-time threads.
+    /// The program is interrupted briefly, thousands of times per second, by timers or real-time
+    /// threads.
     ShortInterruptions,
     /// A CPU quota on the program's control group throttles it.
     CpuQuota,
@@ -84,15 +87,15 @@ pub enum Cause {
     WaitingForStorage,
     /// The program sleeps on a timer while requests wait.
     TimerSleep,
-    /// System call overhead per packet.
+    /// System call overhead dominates the cost of a packet.
     SystemCalls,
     /// Checksums are computed in software.
     SoftwareChecksum,
     /// Segments are cut one at a time in software: segmentation offload is off.
     NoSegmentation,
-    /// Copying dominates the time.
+    /// Copying data dominates the CPU time.
     Copying,
-    /// Page faults dominate the time.
+    /// Page faults dominate the CPU time.
     PageFaults,
     /// The working set exceeds the cache.
     CacheMisses,
@@ -100,7 +103,7 @@ pub enum Cause {
     KernelLock,
     /// Threads contend for a user-space lock.
     UserLock,
-    /// Threads write to the same cache line.
+    /// Threads use different bytes of the same cache line, and at least one of them writes to it.
     FalseSharing,
     /// One thread does all the work while CPUs are idle.
     SingleThread,
@@ -108,7 +111,7 @@ pub enum Cause {
     SoftwareCrypto,
     /// A long list of firewall rules is traversed.
     FirewallRules,
-    /// Setting up connections.
+    /// Setting up connections dominates the CPU time.
     ConnectionSetup,
     /// The program's own packet processing takes all the CPU time.
     ProcessingCost,

@@ -2,41 +2,41 @@
 //! The packet ledger: accounts for every packet from layer to layer, each loss with its location
 //! and counter, and the packets that no counter shows.
 //!
-//! A pure function of the observation. Two layers are compared only where they count the same unit:
-//! one packet in the stack may represent many on the wire (GRO, GSO). A layer without a counter is
-//! `None`, never 0.
+//! The ledger is a pure function of the observation. Two layers are compared only where they count
+//! the same unit: one packet in the stack may represent many on the wire (GRO, GSO). The count of a
+//! layer without a counter is `None`, never 0.
 
 mod layers;
 
 use super::{InterfaceCounts, Observation, ProgramCounts, SocketKind};
 use serde::Serialize;
 
-/// Layers that count packets, in the order in which packets traverse them.
+/// Layers of the network stack that count packets, in the order in which packets traverse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// Received by an interface.
+    /// Packets received by an interface.
     InterfaceRx,
-    /// The driver's own counters, including XDP.
+    /// The interface driver's own counters, including XDP.
     Driver,
-    /// A CPU's backlog.
+    /// A CPU's backlog queue.
     Backlog,
-    /// IP, UDP and TCP.
+    /// The protocols IP, UDP and TCP.
     Protocol,
-    /// A socket's buffer, or a ring shared with the program.
+    /// A socket's receive buffer, or a ring that the kernel shares with the program.
     Socket,
-    /// Received by the program, according to its own counters.
+    /// Packets received by the program, according to its own counters.
     Program,
-    /// Sent by the program, according to its own counters.
+    /// Packets sent by the program, according to its own counters.
     ProgramTx,
     /// A queueing discipline.
     Qdisc,
-    /// Sent by an interface.
+    /// Packets sent by an interface.
     InterfaceTx,
 }
 
 impl Layer {
-    /// Returns the keyword used in JSON.
+    /// Returns the keyword of the layer in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterfaceRx => "interface_rx",
@@ -52,72 +52,74 @@ impl Layer {
     }
 }
 
-/// Owner of the lost packets.
+/// Owner of lost packets: the program to which they belonged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
-    /// The watched program.
+    /// The observed program.
     Program,
-    /// Any program that uses the interface, CPU or queue, possibly the observed one.
+    /// Any program that uses the interface, CPU or queue, possibly the observed program.
     Shared,
-    /// No program, as for packets to a closed port.
+    /// No program, as for packets to a closed port. These packets do not count as lost.
     Nobody,
 }
 
 /// Packets lost at a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// Number of packets.
+    /// Number of packets lost.
     pub packets: u64,
-    /// Reason, in a few words.
+    /// Reason for the loss, in a few words.
     pub reason: String,
-    /// The counter: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
+    /// Counter that shows the loss: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
     pub counter: String,
-    /// Owner of the packets.
+    /// The program that the packets belonged to.
     pub whose: Whose,
 }
 
 /// Counts at one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
-    /// Layer of the network stack.
+    /// The layer that counts.
     pub layer: Layer,
-    /// The object counted: `eth0`, `udp 0.0.0.0:53`.
+    /// The object whose packets are counted: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,
-    /// Packets passed on, excluding those lost at this layer; `None` without a counter.
+    /// Number of packets that the layer passed on, excluding packets lost at this layer; `None`
+    /// without a counter.
     pub packets: Option<u64>,
-    /// The counter behind `packets`, or why there is none.
+    /// The counter from which `packets` was read, or the reason why there is none.
     pub counter: String,
-    /// Losses at this layer.
+    /// Losses at this layer, one entry per reason or counter.
     pub losses: Vec<Loss>,
-    /// Packets from the previous layer that are neither counted at this layer nor in any loss
-    /// counter; `None` if the two layers count different units.
+    /// Number of packets from the previous layer that are neither counted at this layer nor in any
+    /// loss counter; `None` if the two layers count different units.
     pub unaccounted: Option<u64>,
 }
 
-/// The ledger for one window.
+/// The packet counts and losses of all layers in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketLedger {
-    /// Layers with counts, and layers whose counts could not be read.
+    /// Rows of the layers with counts, and of layers whose counts could not be read.
     pub rows: Vec<LedgerRow>,
 }
 
 /// A loss, with the layer where it occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
-    /// The layer's row.
+    /// The row of the layer at which the packets were lost.
     pub row: &'a LedgerRow,
-    /// Packets.
+    /// Number of packets lost.
     pub packets: u64,
-    /// Reason, in a few words.
+    /// Reason for the loss, in a few words.
     pub reason: &'a str,
-    /// The counter.
+    /// Counter that shows the loss.
     pub counter: &'a str,
-    /// Owner of the packets.
+    /// The program that the packets belonged to.
     pub whose: Whose,
 }
 
-/// Reason given for packets missing from a ring that only its owner can read.
+/// Reason given for packets that are missing because of a ring whose drop counter only the owner of
+/// the ring can read.
 const IN_RING: &str = "receive ring full";
 
 impl PacketLedger {
@@ -128,8 +130,9 @@ impl PacketLedger {
         places
     }
 
-    /// Returns the packets lost on the way to and from the program, including those lost where its
-    /// packets cannot be distinguished from others'; `None` if no lossy layer was read.
+    /// Returns the number of packets lost on the way to and from the program, including losses at
+    /// layers where its packets cannot be distinguished from those of others; `None` if no layer
+    /// that can lose packets was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())
@@ -183,8 +186,8 @@ fn is_used(interface: &InterfaceCounts) -> bool {
         || interface.rx_dropped + interface.tx_dropped + interface.rx_missed > 0
 }
 
-/// Returns the interface whose packets bypass the stack through packet or XDP sockets; `None` if
-/// there is no such socket, or if such sockets span several interfaces.
+/// Returns the interface whose packets bypass the network stack through packet or XDP sockets of
+/// the program; `None` if there is no such socket, or if such sockets span several interfaces.
 pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
     let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
@@ -197,10 +200,11 @@ pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     }
 }
 
-/// Returns whether interface and program count the same unit: GRO is off, or both have the same
-/// mean packet size.
+/// Returns whether an interface and the program count the same unit: GRO is off, or both have the
+/// same mean packet size.
 pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCounts) -> bool {
-    /// Bytes by which counters for the same frame differ: Ethernet header and FCS.
+    /// Maximum difference between the sizes that two counters give for the same frame, in bytes:
+    /// Ethernet header and FCS.
     const FRAMING_BYTES: f64 = 18.0;
     if interface.features.get("rx-gro") == Some(&false) {
         return true;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time of threads.
+//! How the threads of an observed program spend their time.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A thread during the window.
+/// Activity of one thread during the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadActivity {
-    /// Its process.
+    /// ID of the thread's process.
     pub pid: u32,
-    /// Its thread ID.
+    /// Thread ID.
     pub tid: u32,
     /// Thread name, at most 15 bytes.
     pub name: String,
-    /// The CPUs the thread was seen on, most frequent first.
+    /// The CPUs on which the thread was seen, most frequent first.
     pub ran_on: Vec<u32>,
     /// The CPUs in the thread's affinity mask.
     pub allowed: Vec<u32>,
@@ -25,35 +25,35 @@ pub struct ThreadActivity {
     /// remainder. States that could not be distinguished share one entry (see
     /// [`ThreadState::User`]).
     pub time: Vec<ThreadTime>,
-    /// What the thread slept on, longest first; shares of `elapsed_s`.
+    /// System calls and objects on which the thread slept, longest first; shares of `elapsed_s`.
     pub asleep_on: Vec<SleepTime>,
     /// Threads that ran on this thread's CPU while it waited for one, longest first; empty if the
     /// scheduler tracepoints are unreadable.
     pub ran_instead: Vec<RanInstead>,
-    /// Histogram of waits for a CPU: entry `k` counts waits of 2^k to 2^(k+1) microseconds, and the
-    /// first also shorter ones. Empty if the scheduler tracepoints are unreadable.
+    /// Histogram of waits for a CPU: entry `k` counts waits of 2^k to 2^(k+1) microseconds; the
+    /// first entry also counts shorter waits. Empty if the scheduler tracepoints are unreadable.
     pub waits_us_log2: Vec<u64>,
-    /// Voluntary context switches: the thread slept.
+    /// Number of voluntary context switches: the thread went to sleep.
     pub voluntary_switches: u64,
-    /// Involuntary context switches: the thread was preempted.
+    /// Number of involuntary context switches: the thread was preempted.
     pub involuntary_switches: u64,
-    /// Page faults without I/O.
+    /// Number of page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Page faults with I/O.
+    /// Number of page faults that needed I/O.
     pub major_faults: u64,
-    /// System calls; `null` if counting is not permitted.
+    /// Number of system calls; `null` if counting is not permitted.
     pub system_calls: Option<u64>,
-    /// The functions the thread was sampled in, most frequent first, at most 32.
+    /// The functions in which the thread was sampled, most frequent first; at most 32.
     pub functions: Vec<FunctionTime>,
-    /// Samples behind `functions`.
+    /// Number of samples from which `functions` was computed.
     pub samples: u64,
     /// Share of the thread's CPU time spent on packets, excluding polling, 0 to 1; absent if
     /// undetermined, or if the thread does not poll.
     pub busy: Figure,
     /// CPU time per packet in nanoseconds, excluding polling.
     pub cost_ns: Figure,
-    /// read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound on the thread's
-    /// system calls. `null` if unreadable.
+    /// Number of read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound on the
+    /// thread's system calls. `null` if unreadable.
     #[serde(default)]
     pub io_calls: Option<u64>,
     /// Share of the thread's time spent waiting for kernel locks, spinning or asleep, in its own
@@ -70,61 +70,63 @@ pub struct ThreadActivity {
     pub cipher_instructions: Option<f64>,
 }
 
-/// Memory use of a thread's own code, excluding its stack.
+/// Memory that a thread's own code uses, excluding its stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
-    /// Memory accesses by sampled instructions.
+    /// Number of memory accesses that sampled instructions made.
     pub samples: u64,
-    /// Memory accesses per sample of the thread, 0 to 1.
+    /// Memory accesses divided by all samples of the thread, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Number of distinct 64-byte cache lines accessed.
     pub lines: u64,
-    /// Share of the accesses that go to lines seen only once.
+    /// Share of the accesses that go to cache lines seen only once, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub once_share: f64,
-    /// Working set in 4 KiB pages, estimated from the pages seen once and twice.
+    /// Working set in bytes, estimated from the number of 4 KiB pages that were seen once and
+    /// twice.
     pub working_set_bytes: Figure,
 }
 
-/// A cache line used by several threads and written by at least one.
+/// A cache line that several threads use and at least one of them writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedLine {
     /// Address of the line, or its offset in shared memory.
     pub address: String,
-    /// Whether a thread uses bytes that another writes (true sharing), rather than adjacent bytes.
+    /// Whether a thread uses the same bytes that another thread writes (true sharing). Otherwise,
+    /// the threads use different bytes of the line (false sharing).
     pub has_common_bytes: bool,
-    /// The threads that use the line.
+    /// The threads that use the line, with the bytes that each uses.
     pub threads: Vec<LineUse>,
 }
 
-/// One thread's use of a line.
+/// One thread's use of a shared cache line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineUse {
-    /// The thread.
+    /// ID of the thread.
     pub tid: u32,
     /// Share of the thread's samples at instructions that access the line, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
     /// Whether the thread writes to the line.
     pub is_written: bool,
-    /// First byte of the line that the thread uses, 0 to 63.
+    /// First byte of the cache line that the thread uses, 0 to 63.
     pub first_byte: u8,
-    /// Last byte of the line that the thread uses.
+    /// Last byte of the cache line that the thread uses, 0 to 63.
     pub last_byte: u8,
-    /// The function with most of those samples.
+    /// The function with most of the thread's samples at instructions that access the line.
     pub function: String,
 }
 
-/// What a thread is doing.
+/// What a thread is doing at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
-    /// On a CPU in its own code, with work and polling not distinguished.
+    /// On a CPU in its own code; work and polling could not be distinguished.
     User,
     /// On a CPU in its own code, working on packets.
     Work,
@@ -132,8 +134,8 @@ pub enum ThreadState {
     Polling,
     /// On a CPU in the kernel, on its own behalf: system calls, page faults.
     Kernel,
-    /// On a CPU according to the scheduler, but running interrupts and softirqs, for its own and
-    /// other packets.
+    /// On a CPU according to the scheduler, but interrupted by interrupts and softirqs, for its own
+    /// and other packets.
     Interrupts,
     /// Runnable, waiting for a CPU.
     Waiting,
@@ -143,21 +145,22 @@ pub enum ThreadState {
     Stolen,
     /// Asleep: blocked in a system call, or stopped.
     Asleep,
-    /// Remaining time. Negative if the other states add up to more than the window.
+    /// Time in none of the other states. Negative if the other states add up to more than the
+    /// window.
     Unaccounted,
 }
 
-/// A share of a thread's time.
+/// Share of a thread's time that it spent in one state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadTime {
-    /// Thread state.
+    /// The state of the thread.
     pub state: ThreadState,
     /// Share of the time during which the thread existed, 0 to 1.
     pub share: Figure,
 }
 
-/// Time asleep on a single object.
+/// Time that a thread slept in one system call on one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
@@ -167,7 +170,8 @@ pub struct SleepTime {
     /// Share of the time during which the thread existed, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Object of the call, if readable: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
+    /// Object on which the call waits: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`; `null` if
+    /// unreadable.
     pub object: Option<String>,
 }
 
@@ -179,15 +183,15 @@ pub struct RanInstead {
     pub name: String,
     /// Thread ID; `null` if several threads of this name are summed.
     pub tid: Option<u32>,
-    /// Process ID; `null` if the thread ended before that was read.
+    /// Process ID; `null` if the thread ended before the process ID was read.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// Seconds the thread ran while the observed thread waited.
+    /// Time that the thread ran while the observed thread waited, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
-    /// Number of times the thread ran.
+    /// Number of times that the thread ran while the observed thread waited.
     pub times: u64,
-    /// Longest continuous run, seconds.
+    /// Longest time that the thread ran without interruption, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub longest_s: f64,
 }
@@ -198,7 +202,7 @@ pub struct RanInstead {
 pub struct FunctionTime {
     /// Function name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// File containing the function; `kernel` for the kernel.
+    /// File that contains the function; `kernel` for functions of the kernel.
     pub file: String,
     /// Share of the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
@@ -208,7 +212,7 @@ pub struct FunctionTime {
     pub is_polling: Option<bool>,
 }
 
-/// The CPU quota of a control group, and its throttling.
+/// The CPU quota of a control group, and how often it throttled the group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
@@ -219,12 +223,12 @@ pub struct Quota {
     /// CPUs that the group may use: quota divided by period.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
-    /// Number of quota periods in the window.
+    /// Number of the quota's periods in the window.
     pub periods: u64,
-    /// Periods in which the group was throttled.
+    /// Number of periods in which the group was throttled.
     pub throttled_periods: u64,
-    /// Throttled time in seconds: summed over CPUs on kernels that count it that way, so it may
-    /// exceed the window.
+    /// Time during which the group was throttled, in seconds. Some kernels sum this time over CPUs,
+    /// so it may exceed the window.
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
     /// The command that removes the quota. `null` in records that lack it.
@@ -233,7 +237,7 @@ pub struct Quota {
 }
 
 impl ThreadState {
-    /// All states, in time budget order.
+    /// All states, in the order in which a time budget lists them.
     pub const ALL: [Self; 10] = [
         Self::User,
         Self::Work,
@@ -247,7 +251,7 @@ impl ThreadState {
         Self::Unaccounted,
     ];
 
-    /// Returns the keyword used in JSON.
+    /// Returns the keyword of the state in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -270,20 +274,21 @@ impl ThreadState {
 }
 
 impl ThreadActivity {
-    /// Returns the share of the thread's time in this state; `None` if it was not separated from
-    /// others, or is unreadable.
+    /// Returns the share of the thread's time in this state; `None` if the state could not be
+    /// separated from others, or was unreadable.
     pub fn share(&self, state: ThreadState) -> Option<&Figure> {
         self.time.iter().find(|time| time.state == state).map(|time| &time.share)
     }
 
-    /// Returns the share of the thread's time in the states selected by `of`, 0 to 1, excluding
-    /// unknown shares.
+    /// Returns the share of the thread's time in all states for which `of` returns true, 0 to 1,
+    /// excluding unknown shares.
     pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
         let of_state = self.time.iter().filter(|time| of(time.state));
         of_state.filter_map(|time| time.share.as_number()).sum()
     }
 
-    /// Returns the demand for CPU time: running, waiting for a CPU, throttled, or stolen.
+    /// Returns the thread's demand for CPU time: the share of its time spent running, waiting for a
+    /// CPU, throttled, or stolen.
     pub fn demand(&self) -> f64 {
         self.share_of(|state| {
             state.is_on_cpu()

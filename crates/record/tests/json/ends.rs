@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to a run's packets.
+//! Tests of what a run's report says about stages that let no packet pass or have nothing to do.
 
 use crate::example::run_report;
 use linerate_record::run::{DeadEnd, RunReport, Tally};
 use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
-/// Builds a run with two replicas of `parse` and `verify`; `verify` drops packets as configured for
-/// each replica.
+/// Builds a run with two replicas of `parse` and `verify`. In each replica, `verify` drops packets
+/// by the causes given and passes none on.
 fn run(drops: [&[(&str, u64)]; 2]) -> RunReport {
     let mut report = run_report();
     let worker = report.workers.remove(0);
@@ -31,7 +31,8 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     let expected = DeadEnd { stage: "verify".to_owned(), packets: 2000, causes };
     assert_eq!(ended(&dead), Some(expected));
 
-    // One replica passes a packet on, or holds one that it may still pass on.
+    // One replica passes a packet on, or still holds a packet that it may pass on: there is no dead
+    // end.
     let mut alive = dead.clone();
     alive.workers[1].stages[1].ledger.output.packets = 1;
     assert_eq!(ended(&alive), None);
@@ -54,8 +55,8 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     assert_eq!(ended(&idle), None, "no packet was offered");
 }
 
-/// Returns the warnings for `verify` on two replicas, each given its packets and its reason for
-/// idling.
+/// Returns the warnings about idle stages when each of two replicas of `verify` received the given
+/// number of packets and states the given reason for idling.
 fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
     let mut report = run([&[], &[]]);
     for (worker, (packets, idle)) in report.workers.iter_mut().zip(replicas) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing, reading and rejecting records.
+//! Tests of writing, reading and rejecting records.
 
 use crate::example;
 use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier, fixtures};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Returns the run record with one change, as text.
+/// Returns the JSON text of the example run record, with one change.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
     let mut value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     change(&mut value);
@@ -26,7 +26,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// Stored records have this version and round-trip with every digit.
+/// The stored records have the current version and are written again with every digit as read.
 #[test]
 fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
@@ -58,7 +58,7 @@ fn summary_has_the_bare_values() {
     assert_eq!(summary.as_object().unwrap().len(), value["figures"].as_object().unwrap().len());
 }
 
-/// Field names guaranteed to scripts.
+/// Rows of a `kernels` record have the field names that are guaranteed to scripts.
 #[test]
 fn rows_of_kernels_have_their_names() {
     let value: Value = serde_json::from_str(&example::kernels().to_json_pretty().unwrap()).unwrap();
@@ -162,7 +162,7 @@ fn a_missing_field_is_named_with_its_place() {
         (field.as_str(), message.as_str()),
         ("workers[0].stages[1]", "missing field `packets`")
     );
-    // The position is that of the closing brace of the stage.
+    // The position in the error is that of the closing brace of the stage.
     assert_eq!(json.lines().nth(line - 1).unwrap()[..column].trim(), "}");
 }
 
@@ -178,7 +178,8 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// Derived values are not trusted: a record in which they differ has been edited.
+/// Derived values are not trusted: a record in which they differ from the rest has been edited and
+/// is rejected.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {
@@ -200,8 +201,8 @@ fn what_does_not_follow_is_refused_by_name() {
     }
 }
 
-/// All numbers behind the figures round-trip, so derived figures are identical.
-/// Another version may word a method differently; the figure stays as it was.
+/// Another version may word a method differently. The difference is not an error, because the
+/// figure is otherwise unchanged.
 #[test]
 fn the_wording_of_a_method_may_differ() {
     let json = changed(|value| {
@@ -210,6 +211,8 @@ fn the_wording_of_a_method_may_differ() {
     assert!(matches!(Record::from_json(&json).unwrap().body, Body::Run(_)));
 }
 
+/// All numbers behind the figures round-trip, so the derived values of the record that was read are
+/// identical.
 #[test]
 fn every_example_says_what_follows() {
     for record in example::all() {
@@ -220,7 +223,8 @@ fn every_example_says_what_follows() {
     }
 }
 
-/// An earlier linerate derived different figures, which are not compared with current ones.
+/// An earlier version derived different figures, so the figures are compared only with the record's
+/// own summary and not with current ones.
 #[test]
 fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let earlier = |change: fn(&mut Value)| {
@@ -267,7 +271,8 @@ fn figures_without_a_number_say_why() {
     assert!(figure.reason.is_some());
 }
 
-/// Descends into a JSON value along indices taken modulo the number of children.
+/// Descends into a JSON value along a path of indices, each of which is taken modulo the number of
+/// children.
 fn descend<'a>(mut value: &'a mut Value, path: &[usize]) -> &'a mut Value {
     for &step in path {
         let value_len = match value {
@@ -299,7 +304,8 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any `json` is either read or rejected with a message; whatever is read can be written again.
+/// Asserts that any text is either read or rejected with a message, and that whatever is read can
+/// be written and read again.
 fn is_answered(json: &str) {
     match Record::from_json(json) {
         Ok(record) => {

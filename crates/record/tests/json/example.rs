@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hand-written records with values of every variant.
+//! Hand-written example records for tests, which together contain values of every variant.
 
 use crate::{counting, foreign, memory, plan};
 use linerate_record::kernels::{
@@ -211,7 +211,7 @@ pub(crate) fn record(body: Body) -> Record {
     }
 }
 
-/// Returns one record of every kind.
+/// Returns the hand-written records, one of each of ten kinds.
 pub(crate) fn all() -> [Record; 10] {
     let (stat, doctor, regions) = (counting::stat(), counting::doctor(), counting::regions());
     let (workers, answers) = (foreign::strands(), foreign::answers());

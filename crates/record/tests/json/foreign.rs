@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of measurements by other programs, and of answers.
+//! Hand-written records of measurements by other programs and of answers, and the names that
+//! scripts may rely on.
 
 use crate::example::record;
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
@@ -109,7 +110,7 @@ pub(crate) fn answers() -> Record {
     })))
 }
 
-/// Names that scripts may rely on.
+/// The summary has the names that scripts may rely on.
 #[test]
 fn strands_and_answers_have_their_names_in_the_summary() {
     let value: Value = serde_json::from_str(&strands().to_json_pretty().unwrap()).unwrap();

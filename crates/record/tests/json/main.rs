@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The record's JSON.
+//! Tests of the JSON form of records.
 
 mod counting;
 mod ends;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hand-written `memory` record, and what scripts may rely on in it.
+//! A hand-written `memory` record, and the names in it that scripts may rely on.
 
 use crate::example;
 use linerate_record::memory::{
@@ -237,7 +237,7 @@ fn written() -> Value {
     serde_json::from_str(&memory().to_json_pretty().unwrap()).unwrap()
 }
 
-/// Names that scripts may rely on.
+/// The summary has the names that scripts may rely on.
 #[test]
 fn the_summary_has_the_hierarchy() {
     let value = written();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The published schema: the committed file matches the generated one, and records conform to it.
+//! Tests of the published schema: the committed file is the generated one, and records conform to
+//! it.
 
 use crate::example;
 use crate::validator::{Validator, Verdict};

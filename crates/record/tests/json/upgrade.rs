@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Version 1.3 records as written by linerate 0.1.0 (for `kernels`, the first rows), read by this
-//! version.
+//! Tests of reading old records: version 1.3 records as linerate 0.1.0 wrote them (for `kernels`,
+//! only the first rows).
 
 use linerate_record::warning::Warning;
 use linerate_record::{Body, ReadError, Record};
@@ -24,7 +24,7 @@ fn stored(kind: &str) -> &'static str {
     STORED.iter().find(|(of, _)| *of == kind).unwrap().1
 }
 
-/// Collects the values of a record without their names.
+/// Collects all values of a record, without the names of their fields.
 fn leaves(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => object.values().for_each(|value| leaves(value, found)),
@@ -61,14 +61,14 @@ fn reads_stored_records_of_every_kind() {
     }
 }
 
-/// Stored values survive under their new names.
+/// Every value of an old record survives under its new name.
 #[test]
 fn keeps_every_value() {
     for (kind, json) in STORED {
         let written = Record::from_json(json).unwrap().to_json_pretty().unwrap();
         let [mut before, mut now] = [json, &written].map(|text| {
             let mut value: Value = serde_json::from_str(text).unwrap();
-            // Built from figures and warnings, which have their own test.
+            // This value is built from figures and warnings, which have their own test.
             value["provenance"].as_object_mut().unwrap().remove("others");
             let object = value.as_object_mut().unwrap();
             let made: &[&str] = match kind {
@@ -110,8 +110,8 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// Values that 1.x stored outside the body are now in the body, so that derived values stay the
-/// same.
+/// Values that 1.x stored outside the body are moved to the body, so that the derived figures and
+/// warnings stay the same.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [
@@ -135,7 +135,7 @@ fn takes_what_only_figures_and_warnings_stated() {
     }
 }
 
-/// Remarks of the simulator, which cannot be derived from the counts, are kept.
+/// Remarks of the simulator are kept, because they cannot be derived from the counts.
 #[test]
 fn keeps_remarks_of_the_simulator() {
     let mut value: Value = serde_json::from_str(stored("stat")).unwrap();
@@ -144,7 +144,8 @@ fn keeps_remarks_of_the_simulator() {
     assert_eq!(record.warnings(), [Warning::UnfinishedProcesses { processes: 3 }]);
 }
 
-/// Imported strands remain strands, and so do hardware threads.
+/// The word `strand` is kept in records of imported strands and of a budget, where it means a
+/// hardware thread; only workers of a path were renamed.
 #[test]
 fn leaves_strands_that_are_hardware() {
     let record = Record::from_json(stored("strands")).unwrap();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ledger rows, layer by layer.
+//! Computes the rows of the packet ledger, layer by layer.
 
 use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
 use crate::why::{InterfaceCounts, Observation, ProgramCounts, SocketCounts, SocketKind};
 
-/// Returns a loss if the counter is not 0.
+/// Returns a loss of `packets` packets; `None` if the number is 0.
 fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
     let loss = || Loss { packets, reason: reason.to_owned(), counter: counter.to_owned(), whose };
     (packets > 0).then(loss)
@@ -47,8 +47,8 @@ pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
 /// Substrings that identify a driver counter as counting lost packets.
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
-/// Returns the driver's loss counters. The interface counts most of these losses as well, so they
-/// explain but are not added: `Nobody`.
+/// Returns a row with the driver's loss counters. The interface also counts most of these losses,
+/// so they are shown as an explanation and not added to the total: their owner is `Nobody`.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
@@ -73,7 +73,7 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 
-/// Protocol counters of packets that ended at this layer.
+/// Protocol counters of packets that were lost at this layer, with the reason and the owner.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "bad IP header", Whose::Nobody),
@@ -90,7 +90,8 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let count = |name: &str| observation.protocols.get(name).copied();
     let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
     let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
-    // The program's own listening sockets count their own drops.
+    // If the program's listening sockets report their own drops, the drops are not counted here
+    // again.
     let is_listening =
         |socket: &SocketCounts| socket.kind == SocketKind::TcpListen && socket.drops.is_some();
     let listens = observation.sockets.iter().any(is_listening);
@@ -107,8 +108,9 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
 }
 
-/// Returns drop reasons from the tracepoint. Counters at other layers include most of these
-/// packets, so they explain but are not added: `Nobody`.
+/// Returns the drop reasons that the tracepoint counted. Counters at other layers include most of
+/// these packets, so they are shown as an explanation and not added to the total: their owner is
+/// `Nobody`.
 fn drop_reasons(observation: &Observation) -> Vec<Loss> {
     let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
     drops
@@ -120,7 +122,8 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
         .collect()
 }
 
-/// Returns the program's sockets with losses, and those that do not report losses.
+/// Returns a row for each of the program's sockets that lost packets, or that does not report its
+/// losses.
 pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
     let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
     counts.map(of_socket).collect()
@@ -188,8 +191,9 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     Some(LedgerRow { unaccounted, ..row })
 }
 
-/// Returns the packets of the tapped interface that did not reach the program and are in no
-/// counter.
+/// Returns the number of packets that the interface of the program's packet sockets received, but
+/// that neither reached the program nor appear in a loss counter; `None` if the counts are not
+/// comparable.
 fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Option<u64> {
     let interface = tapped(observation).filter(|of| is_same_unit(observation, of))?;
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
