@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of reading counters: a group of events with one read(2), compared with reading one event;
-//! and a switch of event sets, in which one set is stopped and read and another started.
+//! Measures the cost of reading counters: a group of events read with one read(2), compared with
+//! reading one event; and a switch of event sets, in which one set is stopped and read and another
+//! one is started.
 //!
-//! Rounds of many calls in random order; prints the minimum over all rounds in ns, and the median
-//! of the ratios within a round with its 95 % interval. The events are page faults, which the
-//! kernel counts itself: each PMU event would add a read of its counter.
+//! Each round makes many calls of each kind, with the kinds in random order. The benchmark prints,
+//! for each kind, the minimum time per call over all rounds in ns, and the median of the ratio to
+//! one event within a round with its 95 % interval. The events are page faults, which the kernel
+//! counts itself; with PMU events, each event would add a read of its hardware counter.
 //!
 //! `cargo bench -p linerate-counters --bench reading`
 
@@ -29,7 +31,7 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     while group.len() < len {
         group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
     }
-    // Failure to start the group is ignored: reads then return 0, at the same cost.
+    // If the group cannot be started, reads return 0 but cost the same, so the error is ignored.
     let _ = group[0].enable();
     Ok(group)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event tables: every portable name is mapped or refused with a reason, every native name is
-//! unique.
+//! Builds the event tables and checks them: every portable name has an event or a reason why there
+//! is none, and every native name is unique.
 
 use super::{Data, check_prose, normal, parse};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ struct NamesFile {
 struct Name {
     name: String,
     prose: String,
-    /// Portable event to use if a table has no entry for this one.
+    /// Name of the portable event whose native event is used if a table has no entry for this name.
     like: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -27,9 +27,9 @@ struct Name {
 #[serde(deny_unknown_fields)]
 struct TableFile {
     title: String,
-    /// Source of the numbers.
+    /// Source of the event codes.
     manual: String,
-    /// Base table, which this table's events extend or override.
+    /// Name of the base table, which this table's events extend or override.
     base: Option<String>,
     /// Native names in the base table that this processor lacks.
     #[serde(default)]
@@ -37,12 +37,13 @@ struct TableFile {
     /// Name prefixes of units whose sysfs files list their events.
     #[serde(default)]
     units: Vec<String>,
-    /// Native names of the events that emulators of these processors do count. If absent, emulators
-    /// are trusted.
+    /// Native names of the events that emulators of these processors do count. Without this list,
+    /// all events are assumed to work on emulators too.
     emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
-    /// Processors for which the table is correct, but possibly incomplete.
+    /// Vendors whose processors use this table if they have no table of their own; it is correct
+    /// for them, but possibly incomplete.
     #[serde(default)]
     fallback: Vec<Fallback>,
     event: Vec<Event>,
@@ -75,18 +76,19 @@ struct Fallback {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
-    /// Portable names.
+    /// Portable names of the event.
     #[serde(default)]
     names: Vec<String>,
     native: String,
     code: Option<u64>,
-    /// Codes for the same event on other counters, for users who choose the counter themselves.
+    /// Codes of the same event on other counters, for users who choose the counter themselves.
     #[serde(default)]
     also: Vec<u64>,
     /// Sources of the event, if the table gives them per event.
     #[serde(default)]
     sources: Vec<String>,
-    /// Register value for the event, if Linux uses a different number (`code`).
+    /// Value that selects the event in the PMU's register, if Linux uses a different number
+    /// (`code`).
     register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
@@ -94,8 +96,8 @@ struct Event {
     cache: Option<(String, String, String)>,
     software: Option<u64>,
     unit: Option<String>,
-    /// Description of what the event counts on this processor; default: that of the first portable
-    /// name.
+    /// Description of what the event counts on this processor; by default, the description of the
+    /// first portable name is used.
     prose: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -104,7 +106,7 @@ struct Event {
     kernel_only: bool,
 }
 
-/// Returns the portable names, and the tables as Rust source.
+/// Returns the portable names of all events, and the event tables as Rust source.
 pub(super) fn tables(data: &Data) -> Result<(BTreeSet<String>, String), String> {
     let names = Names::read(&data.names)?;
     let mut files = BTreeMap::new();
@@ -161,7 +163,7 @@ fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
     }
 }
 
-/// The events that emulators count, as Rust source.
+/// Returns the list of events that emulators count, as Rust source.
 fn emulated(table: &str, file: &TableFile) -> Result<String, String> {
     let Some(natives) = &file.emulated else { return Ok("None".to_owned()) };
     let is_there = |native: &String| file.event.iter().any(|event| event.native == *native);
@@ -180,8 +182,9 @@ fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
     file.event.iter().flat_map(of).collect()
 }
 
-/// A table merged with its base: it inherits the events whose native names it neither defines nor
-/// excludes, under those portable names that it does not define itself.
+/// Returns a table merged with its base. The table inherits the events whose native names it
+/// neither defines nor excludes. An inherited event loses the portable names that the table itself
+/// defines.
 fn merge(
     table: &str,
     files: &BTreeMap<&str, TableFile>,
@@ -256,7 +259,7 @@ impl Names {
         self.list.iter().find(|known| known.name == name).map(|known| known.prose.as_str())
     }
 
-    /// A table as Rust source, if it is complete and consistent.
+    /// Returns a table as Rust source, after checking that the table is complete and consistent.
     fn table(&self, table: &str, file: &TableFile, is_hardware: bool) -> Result<String, String> {
         let mut file = file.clone();
         if is_hardware {
@@ -280,7 +283,7 @@ impl Names {
         ))
     }
 
-    /// Checks that every portable name has either an event or a reason.
+    /// Checks that every portable name has either an event or a reason why there is none.
     fn check_hardware(&self, table: &str, file: &mut TableFile) -> Result<(), String> {
         let place = place(table);
         let known = |name: &str| self.list.iter().any(|known| known.name == name);
@@ -314,7 +317,7 @@ impl Names {
     }
 
     /// Checks that each native name belongs to only one event, and is not the portable name of
-    /// another.
+    /// another event.
     fn check_natives(&self, table: &str, file: &TableFile) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for event in &file.event {
@@ -348,7 +351,8 @@ impl Names {
     }
 }
 
-/// Checks that each code belongs to one event, and that every event has a source if any does.
+/// Checks that no two events have the same code, and that every event names its sources if any
+/// event does.
 fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     let place = place(table);
     let mut seen = BTreeMap::new();
@@ -391,11 +395,11 @@ fn processor(processor: &Processor) -> String {
     }
 }
 
-/// The event type as in `perf`, the configuration, and the displayed native name.
+/// Returns an event's type as in `perf`, its configuration word, and the native name to display.
 ///
-/// On x86, the event is in bits 0 to 7 and 32 to 35 and the unit mask in bits 8 to 15 (PERFEVTSEL
-/// of AMD APM volume 2, section 13.2.1; Intel's has no bits 32 to 35, and its events do not need
-/// them).
+/// On x86, the event number is in bits 0 to 7 and 32 to 35 of the configuration word, and the unit
+/// mask in bits 8 to 15 (PERFEVTSEL of AMD APM volume 2, section 13.2.1; Intel's register has no
+/// bits 32 to 35, and Intel's events do not need them).
 fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), String> {
     let native = &event.native;
     let Event { code, event: number, umask, hardware, cache, software, .. } = event;
@@ -425,7 +429,8 @@ fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), S
     }
 }
 
-/// `PERF_COUNT_HW_CACHE_*`: cache, operation and result, a byte each (perf_event_open(2)).
+/// Returns the configuration word of a `PERF_COUNT_HW_CACHE_*` event: cache, operation and result,
+/// one byte each (perf_event_open(2)).
 fn cache_config(place: &str, words: &(String, String, String)) -> Result<u64, String> {
     let find = |word: &str, words: &[&str]| {
         let place = format!("{place}: cache: `{word}` is none of {}", words.join(", "));

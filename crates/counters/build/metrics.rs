@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metric sets: checks that formulas are valid and use existing events, and that names are unique.
+//! Builds the metric sets and checks them: formulas are valid and use existing events, and names
+//! are unique.
 
 use super::formula::Formula;
 use super::{check_prose, parse};
@@ -12,10 +13,10 @@ struct SetFile {
     /// Position in the list of metric sets.
     rank: u32,
     prose: String,
-    /// Events to count in addition to those in the formulas, or before them.
+    /// Events to count in addition to those in the formulas; they come first in the set.
     #[serde(default)]
     events: Vec<String>,
-    /// Names of the metrics in order; each is defined here or in another file.
+    /// Names of the set's metrics in order; each metric is defined in this file or in another one.
     metrics: Vec<String>,
     #[serde(default)]
     define: BTreeMap<String, Metric>,
@@ -30,7 +31,7 @@ struct Metric {
     limits: String,
 }
 
-/// The sets as Rust source. `names` are the portable event names.
+/// Returns the metric sets as Rust source. `names` are the portable event names.
 pub(super) fn source(
     files: &BTreeMap<String, String>,
     names: &BTreeSet<String>,

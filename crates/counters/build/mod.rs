@@ -58,7 +58,7 @@ pub(crate) fn generate(data: &Data) -> Result<Source, String> {
     Ok(Source { tables, metrics })
 }
 
-/// Parses a file; the error names file and line.
+/// Parses a TOML file; the error names the file and the line.
 fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
@@ -67,12 +67,12 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     })
 }
 
-/// A name normalized for comparison: lower case, with `_` instead of `-`.
+/// Returns a name normalized for comparison: in lower case, with `_` instead of `-`.
 fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// Checks that prose is a non-empty sentence.
+/// Checks that a description is not empty and ends like a sentence.
 fn check_prose(what: &str, prose: &str) -> Result<(), String> {
     match prose.ends_with(['.', ')']) && prose.len() > 3 {
         true => Ok(()),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One product of two square matrices, with the textbook loops or with the two inner loops
+//! Computes one product of two square matrices, with the textbook loops or with the two inner loops
 //! interchanged.
 //!
-//! The workload of `docs/tutorials/matmul.md`: both variants perform the same multiplications and
-//! additions, and differ only in their memory access order.
+//! This is the workload of `docs/tutorials/matmul.md`: both variants perform the same
+//! multiplications and additions, and differ only in their memory access order.
 
 use std::process::ExitCode;
 
-/// The factors, `n` rows of `n` numbers each, and space for the product.
+/// Two square matrices of `n` rows with `n` numbers each, and space for their product.
 struct Matrices {
     n: usize,
     a: Vec<f64>,
@@ -21,7 +21,8 @@ impl Matrices {
         Self { n, a: filled(7), b: filled(5), product: vec![0.0; n * n] }
     }
 
-    /// Row times column: walks down a column of `b` for each element of the product.
+    /// Multiplies with the textbook loops: computes each element of the product from a row of `a`
+    /// and a column of `b`, and so walks down a column of `b` for each element.
     fn naive(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {
@@ -32,7 +33,8 @@ impl Matrices {
         }
     }
 
-    /// Column and summation loops interchanged: walks only along rows.
+    /// Multiplies with the column loop and the summation loop interchanged, so that memory is
+    /// accessed only along rows.
     fn interchanged(&mut self) {
         let rows = self.a.chunks_exact(self.n).zip(self.product.chunks_exact_mut(self.n));
         for (row_of_a, row) in rows {

@@ -11,14 +11,16 @@
 //! | `cpu/event=0x3c,umask=0x1/`, `power/energy-pkg/` | an event of a unit | files of the unit |
 //! | `net:netif_rx` | a tracepoint | tracefs |
 //!
-//! Each may end in `:u` for user mode only. The tables are the data files of data/events; the build
-//! makes them static, so that nothing is parsed when a program starts. A processor without a table
-//! gets its vendor's architectural events, or those that the kernel generalises, and
-//! [`Catalog::is_known_processor`] reports it. On ARM's PMUv3, an event that a core does not
-//! implement would count 0; the kernel lists the implemented events, and the others are rejected
-//! here. So are events that an emulator leaves at 0 although the kernel opens them.
+//! Each name may end in `:u`, which counts user mode only. The tables are the data files of
+//! data/events; the build makes them static, so that nothing is parsed when a program starts. A
+//! processor without a table of its own gets its vendor's architectural events, or the events that
+//! the kernel generalises, and [`Catalog::is_known_processor`] returns false. On ARM's PMUv3, an
+//! event that a core does not implement would count 0; the kernel lists the implemented events, and
+//! this module rejects the others. It also rejects events that an emulator leaves at 0 although the
+//! kernel opens them.
 //!
-//! Not here: opening events, and the kernel's reasons for refusing them (`refusal`).
+//! This module does not open events, and does not know the kernel's reasons for refusing them (see
+//! `refusal`).
 
 mod table;
 pub mod tracepoint;
@@ -33,75 +35,75 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use table::{Row, Table};
 
-/// The events of one machine.
+/// Catalog of the events of one machine.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     table: &'static Table,
     is_known: bool,
-    /// Units whose sysfs files list which of the table's events they implement.
+    /// Names of the PMU units whose sysfs files list which events of the table they implement.
     units: Vec<String>,
     is_emulated: bool,
     is_x86: bool,
     sysfs: PathBuf,
 }
 
-/// An event, or the reason why it is not available.
+/// An event of the catalog, whether or not it is available on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventInfo {
-    /// Its name.
+    /// Name of the event: the portable name if there is one, otherwise the native name.
     pub name: &'static str,
-    /// Native name and code; `None` for events that this processor does not count.
+    /// Native name and code of the event; `None` if this processor does not count the event.
     pub native: Option<&'static str>,
     /// Description of what the event counts on this processor.
     pub prose: &'static str,
-    /// What counts the event: PMU or kernel.
+    /// What counts the event: the PMU or the kernel.
     pub class: Class,
     /// Reason why this processor does not count the event; `None` if it does.
     pub absent: Option<String>,
 }
 
-/// Reason why a name is not a valid event here.
+/// Reason why a name is not a valid event on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// The name is not in any table, unit or tracepoint list.
     Unknown {
-        /// The given name.
+        /// The event name as given.
         name: String,
-        /// Suggestions, best first.
+        /// Similar names that exist, best match first.
         nearest: Vec<String>,
     },
     /// The name is known, but this processor does not count it.
     NotInTable {
-        /// The given name.
+        /// The event name as given.
         name: String,
-        /// The processor's table.
+        /// Name of the processor's event table.
         table: &'static str,
-        /// The reason.
+        /// Reason why this processor does not count the event.
         reason: String,
     },
     /// The name is not valid event notation, or has a term that the unit lacks.
     Malformed {
-        /// The given name.
+        /// The event name as given.
         name: String,
-        /// The error, and the correct form.
+        /// Description of the error and of the correct form.
         reason: String,
     },
     /// The event belongs to a unit that this machine does not have.
     NoUnit {
-        /// The given name.
+        /// The event name as given.
         name: String,
-        /// Names the missing unit and lists those available.
+        /// Text that names the missing unit and lists the available ones.
         reason: String,
-        /// Suggestions, best first.
+        /// Similar names that exist, best match first.
         nearest: Vec<String>,
     },
-    /// A tracepoint cannot be looked up.
+    /// The tracepoint cannot be looked up in tracefs.
     NoTracefs {
-        /// The given name.
+        /// The tracepoint's name as given.
         name: String,
         /// Reason why the tracepoint cannot be looked up.
         reason: String,
-        /// Command that would make it available.
+        /// Shell command that would make the tracepoint accessible.
         fix: &'static str,
     },
 }
@@ -136,8 +138,8 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Catalog {
-    /// The catalog of this machine. Takes a few microseconds; files are read only when a name
-    /// requires them.
+    /// Returns the catalog of this machine. Takes a few microseconds; files are read only when a
+    /// name requires them.
     pub fn of_this_machine() -> Self {
         let catalog = Self::for_processor(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
@@ -147,9 +149,11 @@ impl Catalog {
         }
     }
 
-    /// The catalog for a processor whose units and tracepoints are under `sysfs`.
+    /// Returns the catalog for a processor whose PMU units and tracepoints are described under
+    /// `sysfs`.
     pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
-        // x86 and Power are identified by CPUID or PVR alone: no need to read a directory.
+        // x86 and Power processors are identified by CPUID or PVR alone, so no directory needs to
+        // be read.
         let names = match identity {
             Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),
             Identity::Arm { .. } | Identity::Other { .. } => unit::names(sysfs),
@@ -160,38 +164,38 @@ impl Catalog {
         Self { table, is_known, units, is_emulated: false, is_x86, sysfs: sysfs.to_owned() }
     }
 
-    /// The same catalog for an emulated processor, without the events that its emulators do not
-    /// count.
+    /// Returns the same catalog for an emulated processor, without the events that its emulators do
+    /// not count.
     #[must_use]
     pub fn on_emulator(self) -> Self {
         Self { is_emulated: true, ..self }
     }
 
-    /// Name of the processor's event table: `armv8`, `generic`, ...
+    /// Returns the name of the processor's event table: `armv8`, `generic`, ...
     pub fn table(&self) -> &'static str {
         self.table.name
     }
 
-    /// Title of the processors that the table is for.
+    /// Returns the title of the event table, which names the processors that the table is for.
     pub fn title(&self) -> &'static str {
         self.table.title
     }
 
-    /// Manual that the table's numbers come from.
+    /// Returns the title of the manual that the table's event codes come from.
     pub fn manual(&self) -> &'static str {
         self.table.manual
     }
 
-    /// Whether the table is specific to this processor; otherwise its events are architectural or
-    /// generic kernel events.
+    /// Returns whether the event table is specific to this processor; otherwise, the table has only
+    /// architectural events or generic kernel events.
     pub fn is_known_processor(&self) -> bool {
         self.is_known
     }
 
-    /// Resolves a name in one of the notations above.
+    /// Resolves an event name in one of the notations listed at the top of this module.
     ///
     /// # Errors
-    /// [`NameError`].
+    /// [`NameError`] if the name is not a valid event on this machine.
     pub fn resolve(&self, name: &str) -> Result<Event, NameError> {
         let (plain, is_user_only) = split_mode(name)?;
         let event = if plain.contains('/') {
@@ -210,8 +214,8 @@ impl Catalog {
         Ok(Event { is_user_only, ..event })
     }
 
-    /// All events by name: portable events, whether or not this processor counts them, other native
-    /// events, and kernel events.
+    /// Returns all events that have names: the portable events, whether or not this processor
+    /// counts them, the other native events, and the kernel's software events.
     pub fn list(&self) -> Vec<EventInfo> {
         let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
             Ok(row) => row.info(name),
@@ -231,7 +235,8 @@ impl Catalog {
         portable.chain(others).chain(software).collect()
     }
 
-    /// Resolves a portable or native name, or an alias. `None` if no table has the name.
+    /// Resolves a portable name, a native name or an alias. Returns `None` if no table has the
+    /// name.
     fn by_table(&self, name: &str) -> Result<Option<Event>, NameError> {
         let normal = normal(name);
         let normal = table::alias(&normal).unwrap_or(&normal);
@@ -261,7 +266,7 @@ impl Catalog {
         Ok(generic.map(|row| row.event(row.id)))
     }
 
-    /// The table's event with this portable name, or the reason why there is none.
+    /// Returns the table's event with this portable name, or the reason why there is none.
     fn portable(&self, name: &str) -> Result<&'static Row, String> {
         let mut lack = None;
         for row in self.table.rows.iter().filter(|row| row.names.contains(&name)) {
@@ -274,15 +279,16 @@ impl Catalog {
         Err(lack.or_else(|| absent.map(|(_, reason)| (*reason).to_owned())).unwrap_or_default())
     }
 
-    /// The portable name under which an event is found here.
+    /// Returns the portable name that resolves to this event on this machine, if there is one.
     fn portable_name(&self, row: &Row) -> Option<&'static str> {
         let is_found =
             |name: &&&str| self.portable(name).is_ok_and(|found| std::ptr::eq(found, row));
         row.names.iter().find(is_found).copied()
     }
 
-    /// Reason why this machine's cores lack an event in their table: emulation, or a unit without a
-    /// file for the event. If the kernel lists no events at all, the table is trusted.
+    /// Returns the reason why this machine's cores lack an event of their table: they are emulated,
+    /// or a PMU unit has no sysfs file for the event. If the kernel lists no events at all, the
+    /// table is trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -300,9 +306,10 @@ impl Catalog {
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
     }
 
-    /// Reason why the kernel never counts one of its software events here. On x86 the kernel opens
-    /// these two as well, but they stay at 0: only other architectures count them (perf_sw_event
-    /// with PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
+    /// Returns the reason why the kernel never counts this software event here; `None` if it counts
+    /// the event. On x86, the kernel opens alignment and emulation faults like other events, but
+    /// their counts stay at 0: only other architectures count them (perf_sw_event with
+    /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
         (self.is_x86 && is_never).then(|| {
@@ -311,7 +318,7 @@ impl Catalog {
         })
     }
 
-    /// Resolves `r` followed by a hexadecimal code.
+    /// Resolves `r` followed by a hexadecimal event code.
     fn by_code(&self, name: &str) -> Option<Event> {
         let digits = name.strip_prefix(['r', 'R'])?;
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -328,8 +335,8 @@ impl Catalog {
         })
     }
 
-    /// Resolves `subsystem:tracepoint`, unless the part before the colon is an event: then the rest
-    /// is meant as a mode.
+    /// Resolves `subsystem:tracepoint`. If the part before the colon is the name of an event, the
+    /// part after it is reported as an invalid mode.
     fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
         let (before, mode) = name.split_once(':').unwrap_or((name, ""));
         if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
@@ -366,8 +373,8 @@ impl Row {
     }
 }
 
-/// Whether an event occurs only in the kernel. Restricted to user mode it would read 0, so it must
-/// not be opened that way.
+/// Returns whether an event occurs only in the kernel. Such an event would read 0 if restricted to
+/// user mode, so it must not be opened that way.
 pub fn is_kernel_only(event: &Event) -> bool {
     match event.class {
         Class::Hardware => false,
@@ -379,8 +386,8 @@ pub fn is_kernel_only(event: &Event) -> bool {
     }
 }
 
-/// A name without `:u` (or without `u` after the last `/` of a unit's event), and whether that
-/// suffix was present.
+/// Returns a name without its suffix `:u` (or `u` after the last `/` of a unit's event), and
+/// whether that suffix was present.
 fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let malformed =
         |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };
@@ -399,7 +406,7 @@ fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     }
 }
 
-/// Whether a text is a plain file name, without directories.
+/// Returns whether a text is a plain file name, without directories.
 fn is_file_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')

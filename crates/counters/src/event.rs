@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An event, resolved for this machine.
+//! Events that have been resolved for this machine, and lists of event names.
 
 use linerate_linux::perf::Selector;
 use std::fmt;
@@ -7,24 +7,25 @@ use std::fmt;
 /// What counts an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A hardware counter; these are scarce.
+    /// A hardware counter of the PMU; hardware counters are scarce.
     Hardware,
-    /// The kernel itself, always available.
+    /// The kernel itself, which can always count its software events.
     Software,
-    /// A kernel tracepoint, also always available.
+    /// A tracepoint of the kernel, which can always be counted too.
     Tracepoint,
 }
 
-/// An event, resolved for this machine.
+/// An event that has been resolved for this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event's name in the record: the portable name if there is one, otherwise as requested.
+    /// The event's name in the record: the portable name if there is one, otherwise the name as
+    /// requested.
     pub name: String,
     /// The processor's own name and code, e.g. `INST_RETIRED (0x08)`.
     pub native: Option<String>,
-    /// Unit of one count: `events`, `ns`.
+    /// Unit of one count, such as `events` or `ns`.
     pub unit: &'static str,
-    /// The counter.
+    /// What counts the event: the PMU, the kernel, or a tracepoint.
     pub class: Class,
     /// The event's encoding for perf_event_open(2).
     pub selector: Selector,
@@ -32,8 +33,8 @@ pub struct Event {
     pub is_user_only: bool,
 }
 
-/// Splits a list into names at commas, except between the slashes of `unit/event=0x08,umask=0x01/`.
-/// Names may be empty.
+/// Splits a list of event names at commas, except between the slashes of
+/// `unit/event=0x08,umask=0x01/`. Names may be empty.
 pub fn split_names(list: &str) -> Vec<String> {
     let mut is_within = false;
     let at_comma = |c: char| {
@@ -43,11 +44,11 @@ pub fn split_names(list: &str) -> Vec<String> {
     list.split(at_comma).map(|name| name.trim().to_owned()).collect()
 }
 
-/// Parses a list of names. Only the last may be empty, after a trailing comma: perf(1) accepts one,
-/// and generated lists have one.
+/// Parses a comma-separated list of event names. Only the last name may be empty, after a trailing
+/// comma: perf(1) accepts such a comma, and generated lists have one.
 ///
 /// # Errors
-/// If a name is missing.
+/// [`NameMissing`] if the list is empty or any other name is.
 pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     let mut names = split_names(list);
     if names.last().is_some_and(String::is_empty) {
@@ -60,7 +61,7 @@ pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     }
 }
 
-/// Error for a list of events with an empty name.
+/// Error for a list of event names in which a name is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameMissing;
 

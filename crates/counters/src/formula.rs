@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metric formulas: event names, numbers, `+ - * /` and parentheses.
+//! Formulas of metrics, made of event names, numbers, `+ - * /` and parentheses.
 //!
 //! The build checks the data files with this module, so it uses only the standard library.
 
@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A parsed formula, which can be evaluated any number of times.
 ///
-/// Stored in reverse Polish notation, which is evaluated in one pass with a stack:
+/// It is stored in reverse Polish notation, which is evaluated in one pass with a stack:
 ///
 /// ```text
 /// 1000 * misses / (hits + misses)   ->   1000 misses * hits misses + /
@@ -35,11 +35,11 @@ enum Operator {
 /// Error from parsing a formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
-    /// The formula.
+    /// Text of the formula.
     pub formula: String,
-    /// Byte offset of the error.
+    /// Byte offset of the error in the formula.
     pub at: usize,
-    /// The expected token.
+    /// Description of the token that was expected at this offset.
     pub expected: &'static str,
 }
 
@@ -54,12 +54,13 @@ impl fmt::Display for FormulaError {
 impl std::error::Error for FormulaError {}
 
 impl Formula {
-    /// Parses a formula: `sum = product {(+|-) product}`, `product = factor {(*|/) factor}`,
-    /// `factor = number | name | ( sum )`. Names begin with a letter, followed by letters, digits,
-    /// `_` and `.`; numbers are decimal, without sign or exponent.
+    /// Parses a formula with the grammar `sum = product {(+|-) product}`,
+    /// `product = factor {(*|/) factor}`, `factor = number | name | ( sum )`. Names begin with a
+    /// letter, followed by letters, digits, `_` and `.`; numbers are decimal, without sign or
+    /// exponent.
     ///
     /// # Errors
-    /// [`FormulaError`] with the position.
+    /// [`FormulaError`] with the position of the error.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
         let mut parser = Parser { text, at: 0, depth: 0, steps: Vec::new() };
         parser.sum()?;
@@ -69,7 +70,7 @@ impl Formula {
         }
     }
 
-    /// Returns the required events without duplicates, in order of appearance.
+    /// Returns the names of the events in the formula, without duplicates, in order of appearance.
     pub fn events(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for step in &self.steps {
@@ -81,8 +82,8 @@ impl Formula {
         names
     }
 
-    /// Evaluates the formula for the counts in `count`. `None` if a count is missing or the result
-    /// is not finite, as after division by 0.
+    /// Evaluates the formula; `count` returns the count of an event, if it has one. Returns `None`
+    /// if a count is missing or the result is not finite, as after division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -105,7 +106,7 @@ impl Formula {
     }
 }
 
-/// Maximum nesting depth of parentheses; protects the stack from hostile input.
+/// Maximum nesting depth of parentheses, which keeps hostile input from overflowing the stack.
 const DEPTH_MAX: usize = 64;
 
 /// A recursive descent parser that emits operators after their operands.
@@ -117,14 +118,14 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Returns the next non-space character.
+    /// Skips white space, and returns the next character without consuming it.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
         self.text[self.at..].chars().next()
     }
 
-    /// Consumes the longest run of accepted characters.
+    /// Consumes and returns the longest run of characters that `fits` accepts.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());

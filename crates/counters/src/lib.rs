@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The performance counters available on this machine.
+//! The performance counters available on this machine: event names, counting, multiplexing,
+//! metrics.
 //!
-//! Not here: system calls (`linerate-linux`), explanations of and fixes for refusals
-//! (`linerate-doctor`), printing (`linerate-report`).
+//! Other crates make the system calls (`linerate-linux`), explain refusals and their fixes
+//! (`linerate-doctor`), and print results (`linerate-report`).
 
 pub mod catalog;
 pub mod event;

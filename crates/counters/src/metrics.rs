@@ -2,18 +2,18 @@
 //! Metrics derived from counts: ratios and rates, grouped into sets that each answer one question.
 //!
 //! The sets are the data files in data/metrics; the build turns them into the static tables here.
-//! Left out: counting, and the intervals of metrics (`rotation`).
+//! Counting, and the intervals of metrics, are in `rotation`.
 
 pub use crate::formula::{Formula, FormulaError};
 use crate::suggest::nearest;
 use std::fmt;
 
-/// Metrics that answer one question.
+/// A set of metrics that together answer one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricSet {
     /// The set's name, as given to `-m`.
     pub name: &'static str,
-    /// The question, and how to read the answer.
+    /// The question that the set answers, and how to read the answer.
     pub prose: &'static str,
     /// Portable names of the required events, in display order.
     pub events: &'static [&'static str],
@@ -26,22 +26,22 @@ pub struct MetricSet {
 pub struct Metric {
     /// The metric's name in the record, unique among events and metrics.
     pub name: &'static str,
-    /// The metric's formula, with portable event names. [`Formula::parse`] parses it.
+    /// The metric's formula with portable event names, in the syntax of [`Formula::parse`].
     pub formula: &'static str,
     /// The unit of the value: `ratio`, `percent`, `per thousand instructions`, ...
     pub unit: &'static str,
-    /// Its meaning.
+    /// Meaning of the metric.
     pub prose: &'static str,
-    /// The metric's limits, and where it misleads.
+    /// Limits of the metric, and cases in which it misleads.
     pub limits: &'static str,
 }
 
-/// Unknown metric set.
+/// Error for a name that is not the name of a metric set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSet {
-    /// The given name.
+    /// The name as given.
     pub name: String,
-    /// Suggestions, best first.
+    /// Names of similar metric sets, best match first.
     pub nearest: Vec<String>,
 }
 
@@ -60,15 +60,15 @@ impl std::error::Error for UnknownSet {}
 
 include!(concat!(env!("OUT_DIR"), "/metrics.rs"));
 
-/// All sets, in the order of the manual.
+/// Returns all metric sets, in the order of the manual.
 pub fn sets() -> &'static [MetricSet] {
     SETS
 }
 
-/// Returns the set with this name.
+/// Returns the metric set with this name.
 ///
 /// # Errors
-/// [`UnknownSet`] with the nearest names.
+/// [`UnknownSet`] with the most similar names.
 pub fn set(name: &str) -> Result<&'static MetricSet, UnknownSet> {
     let unknown = || {
         let names = SETS.iter().map(|set| set.name);
@@ -114,7 +114,7 @@ mod tests {
                 let formula = Formula::parse(metric.formula).unwrap();
                 assert!(formula.events().iter().all(|name| events.contains(name)), "{metric:?}");
                 assert!(!known.contains(metric.name), "{}", metric.name);
-                // A metric name has the same formula in every set.
+                // A metric that is in several sets must have the same formula in each.
                 let before = formulas.insert(metric.name, metric.formula);
                 assert!(before.is_none_or(|before| before == metric.formula), "{}", metric.name);
             }
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(named("default").events, expected);
     }
 
-    /// Published by rpistat's author for naive matrix multiplication: rpistat's scaled counts yield
-    /// the ratios it printed.
+    /// The counts were published by rpistat's author for naive matrix multiplication. From these
+    /// scaled counts of rpistat, the formulas must compute the ratios that rpistat printed.
     #[test]
     fn rpistat_gives_the_published_ratios() {
         let counts = BTreeMap::from([

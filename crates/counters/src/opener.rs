@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens events through the kernel, or in tests through a stand-in that refuses on request.
+//! Opens events through the kernel or, in tests, through a stand-in that refuses as requested.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
 
-/// Opens events.
+/// Interface for opening perf events: the kernel, or a stand-in in tests.
 pub trait Opener {
-    /// As [`perf::open`].
+    /// Opens an event like [`perf::open`].
     ///
     /// # Errors
-    /// As [`perf::open`].
+    /// The same as those of [`perf::open`].
     fn open(
         &self,
         request: &Request,
@@ -18,7 +18,7 @@ pub trait Opener {
     ) -> Result<perf::Event, OpenError>;
 }
 
-/// The kernel of this machine.
+/// Opener that opens events through the kernel of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel;
 
@@ -35,11 +35,12 @@ impl Opener for Kernel {
 
 /// Opens an event with the best modes the kernel grants, and returns the event and those modes.
 ///
-/// Tries both modes, then user mode alone if acceptable; each first without the hypervisor, then
-/// with it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
+/// Tries kernel and user mode together, then user mode alone if `may_leave_out_the_kernel` is set.
+/// Each combination is tried first without the hypervisor, then with it: some processors (ARM1176)
+/// cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
-/// The error for `request` itself, if nothing is granted.
+/// The kernel's error for `request` itself, if none of the combinations is granted.
 pub(crate) fn open_best(
     request: &Request,
     may_leave_out_the_kernel: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readings of a thread's counters, for either read method.
+//! Types for reading a thread's counters, shared by both read methods (perf and PMU registers).
 
 use crate::refusal::Refusal;
 use linerate_record::Tier;
@@ -7,19 +7,20 @@ use linerate_record::Tier;
 /// Maximum number of events per thread: no known processor has more general-purpose counters.
 pub const EVENTS_MAX: usize = 8;
 
-/// One reading of every event, in the caller's order; 0 for refused events.
+/// Counts of all events from one read, in the caller's order; refused events have the count 0.
 pub type Counts = [u64; EVENTS_MAX];
 
-/// Evidence tier of an event, or the reason why it is not counted.
+/// Evidence tier of an event (which modes its counter includes), or the reason why it is not
+/// counted.
 pub type Outcome = Result<Tier, Refusal>;
 
-/// Taken with each read. If two reads have equal marks, the counts between them belong to the
-/// thread.
+/// State of the thread, taken with each read of its counters. If two reads have equal marks, the
+/// counts between them belong to the thread alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Number of times the thread had left its CPU, taken before the first of two reads and after
-    /// the second.
+    /// Number of times that the thread had left its CPU. It is taken before the first read of a
+    /// pair and after the second one.
     pub switches: u64,
-    /// Number of reads too far apart to detect counter wraps.
+    /// Number of reads so far that came too late after the previous read to detect a counter wrap.
     pub gaps: u64,
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read from registers that the module `kmod/pmu_user` made accessible: without perf, in a
-//! few instructions.
+//! Counters read directly from the PMU registers that the kernel module `kmod/pmu_user` made
+//! accessible. Such a read takes a few instructions and does not involve perf.
 //!
-//! No operating system saves these registers per thread. Counts between two reads therefore belong
-//! to the thread only if it stayed on its CPU from before the first until after the second, as
-//! shown by the [`Mark`] of each read. A register has 32 bits (the cycle counter 64 on AArch64);
-//! counts are
+//! No operating system saves these registers per thread. The counts between two reads therefore
+//! belong to the thread only if it stayed on its CPU from before the first read until after the
+//! second, as shown by the [`Mark`] of each read. A register has 32 bits (the cycle counter 64 on
+//! AArch64); counts are
 //!
 //! ```text
 //! count += (register - register at the last read) modulo 2^32
 //! ```
 //!
-//! which is correct if fewer than 2^32 events occurred in between; if reads are further apart than
-//! `MOST_PER_NS` allows, the marks differ too.
+//! which is correct if fewer than 2^32 events occurred between the reads. If reads are further
+//! apart than `MOST_PER_NS` allows, their marks differ too.
 //!
-//! Not here: event selection, which happens when the module is loaded. Not supported: PowerPC,
-//! whose registers are always readable but for which Rust 1.85 lacks inline assembly.
+//! Events are not selected here but when the module is loaded. PowerPC is not supported: its
+//! registers are always readable, but Rust 1.85 lacks inline assembly for it.
 
 mod module;
 mod open;
@@ -29,30 +29,32 @@ use processor::Processor;
 use std::cell::Cell;
 pub use trial::count_cycles;
 
-/// Whether a module can enable user-mode register access on this architecture.
+/// Whether a kernel module can give user mode access to the PMU registers on this architecture.
 pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
 
-/// Upper limits on cycles and events per nanosecond. ARMv7: no core reaches 4 GHz, and none retires
-/// more than 3 instructions per cycle. AArch64, with 64-bit cycles: 14 events per cycle at 4.5 GHz,
-/// which no core retires.
+/// Upper limits on the number of cycles and on the number of events per nanosecond, in this order.
+/// On ARMv7, no core reaches 4 GHz, and none retires more than 3 instructions per cycle. On
+/// AArch64, cycles are counted in 64 bits, and 64 events per ns would be 14 events per cycle at 4.5
+/// GHz, which no core retires.
 const MOST_PER_NS: [u64; 2] = [4, if cfg!(target_arch = "aarch64") { 64 } else { 16 }];
 
-/// Counter registers of a thread.
+/// Access to the counter registers of the CPU on which a thread runs.
 pub(crate) trait Bank {
-    /// Reads a counter of the thread's current CPU, 31 for cycles; `None` if not accessible.
+    /// Reads a counter of the thread's current CPU; number 31 is the cycle counter. Returns `None`
+    /// if the register is not accessible.
     fn counter(&self, number: u32) -> Option<u64>;
-    /// A clock.
+    /// Returns the time of a monotonic clock, in ns.
     fn now_ns(&self) -> u64;
     /// Returns the number of times the thread has left its CPU.
     fn switches(&self) -> u64;
 }
 
-/// The counter registers as read by one thread; not shared with other threads.
+/// The counter registers as read by one thread; the value cannot be shared with other threads.
 #[derive(Debug)]
 pub(crate) struct Registers<B = Processor> {
     bank: B,
     counters: Vec<Counter>,
-    /// Maximum time between reads, in ns.
+    /// Maximum time between two reads, in ns, for which counter wraps are detected.
     apart_ns: u64,
     read_ns: Cell<u64>,
     gaps: Cell<u64>,
@@ -82,7 +84,7 @@ impl Counter {
         self.count.get()
     }
 
-    /// Returns a time in ns during which fewer than 2^32 events occur.
+    /// Returns a time in ns during which fewer than 2^32 events occur even at the maximum rate.
     fn apart_ns(&self) -> u64 {
         match (self.is_wide, self.number) {
             (true, _) => u64::MAX,
@@ -93,8 +95,8 @@ impl Counter {
 }
 
 impl<B: Bank> Registers<B> {
-    /// Opens these counters, each given with its index among the caller's events; `None` if any is
-    /// not accessible.
+    /// Opens the given counters, each paired with its index among the caller's events. Returns
+    /// `None` if any of them is not accessible.
     fn new(bank: B, counters: &[(usize, u32)]) -> Option<Self> {
         let counters: Vec<Counter> =
             counters.iter().map(|&(place, number)| Counter::new(place, number)).collect();
@@ -105,9 +107,9 @@ impl<B: Bank> Registers<B> {
         Some(registers)
     }
 
-    /// Does the first read of a pair, as close as possible to the code that follows; `None` if a
-    /// register is not accessible. Never inlined, like the second read: the overhead must be the
-    /// same everywhere, since it is measured once and subtracted elsewhere.
+    /// Does the first read of a pair, as close as possible to the code that follows. Returns `None`
+    /// if a register is not accessible. Neither read of a pair is ever inlined: the overhead must
+    /// be the same everywhere, since it is measured once and subtracted elsewhere.
     #[inline(never)]
     pub(crate) fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let switches = self.bank.switches();
@@ -116,7 +118,8 @@ impl<B: Bank> Registers<B> {
         Some(Mark { switches, gaps: self.gaps.get() })
     }
 
-    /// Does the second read of a pair, as close as possible to the code that precedes it.
+    /// Does the second read of a pair, as close as possible to the code that precedes it. Returns
+    /// `None` if a register is not accessible.
     #[inline(never)]
     pub(crate) fn second(&self, counts: &mut Counts) -> Option<Mark> {
         self.read(counts)?;
@@ -132,7 +135,7 @@ impl<B: Bank> Registers<B> {
         Some(())
     }
 
-    /// Records a gap if the last read was too long ago.
+    /// Counts a gap if the last read was too long ago to detect a counter wrap.
     #[inline]
     fn step(&self) {
         let now = self.bank.now_ns();
@@ -141,12 +144,13 @@ impl<B: Bank> Registers<B> {
         }
     }
 
-    /// Whether the event at an index is read here.
+    /// Returns whether the event at this index of the caller's list is read from a register.
     pub(crate) fn has(&self, place: usize) -> bool {
         self.counters.iter().any(|counter| counter.place == place)
     }
 
-    /// Maximum time without a read, in ms, rounded down.
+    /// Returns the maximum time between two reads for which counter wraps are detected, in ms,
+    /// rounded down.
     pub(crate) fn apart_ms(&self) -> u64 {
         self.apart_ns / 1_000_000
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring compared with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
 //!
-//! Both run in the same process, in many short repetitions, with the order randomized in each
+//! Both rings run in the same process, in many short repetitions, with the order randomized in each
 //! round. A repetition is divided into 1 ms windows; windows that are not clean in both threads are
 //! dropped. The result printed is the median of the per-round ratios, with its 95 % interval.
 //!
@@ -20,7 +20,8 @@ const CAPACITY: usize = 1_024;
 const WINDOWS: u64 = 30;
 const WINDOW_NS: f64 = 1e6;
 
-/// One end of a queue of numbers. `items` holds the items to push, or has room for popped items.
+/// One end of a queue of numbers, the producer for `Push` and the consumer for `Pop`. `items` holds
+/// the items to push, or has room for popped items.
 trait Push: Send {
     fn push(&mut self, items: &mut Vec<u64>);
 }
@@ -142,7 +143,7 @@ impl Grid {
 /// Returns the throughput of a queue in million items per second, the median over the clean
 /// windows.
 ///
-/// Each end is moved into its thread: adjacent ends would share a cache line.
+/// Each end of the queue is moved into its thread: adjacent ends would share a cache line.
 fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Default number of measurements per quantity.
 const MEASUREMENTS: usize = 9;
 
-/// How the quantities below are judged.
+/// How the quantities below are judged, for the printed checks.
 const WHY: &str = "median error against what is known of it";
 
 /// A quantity: its name, its limit, and a function that returns the error of one measurement.
@@ -81,7 +81,7 @@ fn pps(packets: f64) -> Rate {
     Rate::PacketsPerSecond(packets)
 }
 
-/// Runs these stages on CPU 0.
+/// Runs these stages on CPU 0 and returns the report.
 fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport {
     let mut path = path(stages);
     path.sink = Sink::Null;
@@ -117,7 +117,7 @@ fn paced_time() -> Option<f64> {
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
-/// Compares the inverse of the service time with the counted rate.
+/// Compares the inverse of the service time with the counted rate; the two must agree.
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
     let report = report(vec![stage("spin", "turns", turns)], options, false);
@@ -143,7 +143,7 @@ fn second_difference() -> Option<f64> {
     Some(off(thrice - twice, twice - once))
 }
 
-/// Tests a rate with fewer packets than windows.
+/// Returns the error of a rate that is measured with fewer packets than windows.
 fn rare_packets() -> Option<f64> {
     Some(off(spinning(0.6, pps(400.0), 10).throughput_kpps.as_number()?, 0.4))
 }

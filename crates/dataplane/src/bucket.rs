@@ -11,7 +11,7 @@ use linerate_record::random::mix;
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q and 802.1ad.
+/// EtherTypes of VLAN tags: IEEE 802.1Q and 802.1ad.
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
@@ -24,11 +24,12 @@ pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
 
-/// Returns the hash behind [`address_bucket`], for other uses.
+/// Returns the hash from which [`address_bucket`] derives the bucket, for other uses. Both
+/// directions of a flow have the same hash.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
-    // The sum does not depend on the order; mixing before adding distinguishes 1 <-> 4 from 2 <->
-    // 3.
+    // The sum does not depend on the order; mixing before adding distinguishes the pair (1, 4) from
+    // (2, 3).
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A burst: packets handed over together.
+//! Bursts: groups of packets that are handed over together.
 
 use crate::context::StageContext;
 use crate::packet::Packet;
 
-/// Largest burst.
+/// Maximum number of packets in a burst.
 pub const MAX_BURST: usize = 256;
 
-/// Fate of a packet.
+/// What happens to a packet after a stage has processed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It continues.
+    /// The packet continues to the next stage.
     Pass,
     /// The packet is dropped; the index into the stage's `drop_causes` says why.
     Drop(u8),
-    /// The packet ends here by design.
+    /// The packet ends in this stage by design.
     Consume,
 }
 
@@ -25,7 +25,7 @@ pub struct Burst<'p> {
     pub(crate) released: Vec<Packet<'p>>,
     /// Index of the packet being processed, for reporting a panic; past the end when none is.
     cursor: usize,
-    /// During a pass over the burst: number of packets before the cursor that passed.
+    /// Number of packets before the cursor that passed, during a pass over the burst.
     kept: usize,
 }
 
@@ -40,19 +40,19 @@ impl<'p> Burst<'p> {
         }
     }
 
-    /// Number of packets.
+    /// Returns the number of packets in the burst.
     #[inline]
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether no packet is left.
+    /// Returns whether no packet is left in the burst.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Returns the packets in order.
+    /// Returns the packets of the burst, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Packet<'p>> {
         self.packets.iter()
     }
@@ -65,7 +65,7 @@ impl<'p> Burst<'p> {
         self.packets.push(packet);
     }
 
-    /// Dropped or consumed packets that have not been returned to their pool yet.
+    /// Returns the dropped or consumed packets that have not been returned to their pool yet.
     pub fn released(&self) -> &[Packet<'p>] {
         &self.released
     }
@@ -109,12 +109,14 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
-    /// Returns the packet that a stage was processing when it panicked.
+    /// Returns the packet that a stage was processing when it panicked; `None` if it was between
+    /// packets.
     pub(crate) fn at_cursor(&self) -> Option<&Packet<'p>> {
         self.packets.get(self.cursor)
     }
 
-    /// Returns the packets still in the burst, after a panic in the middle of it.
+    /// Returns the packets that are still in the burst after a stage panicked while it processed
+    /// the burst.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
         let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
         let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));

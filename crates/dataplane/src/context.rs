@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stage's context: its account and its kernels.
+//! The context of a stage: its packet account and its kernels (checksum and copy routines).
 
 use crate::kernels::StageKernels;
 use linerate_record::run::Tally;
@@ -12,23 +12,24 @@ pub const MAX_CAUSES: usize = 16;
 pub struct StageContext {
     /// Packets the stage created, consumed and dropped.
     pub account: Account,
-    /// Checksum and copy, in the worker's variant.
+    /// Kernels for checksums and copies, in the variant that the worker uses.
     pub kernels: StageKernels,
 }
 
-/// Packets a stage created, consumed and dropped. The worker counts packets in and out.
+/// Packets and bytes that a stage created, consumed and dropped. The worker, not the stage, counts
+/// the packets that enter and leave the stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Created packets and prepended bytes.
+    /// Packets that the stage created, and bytes that it added to frames.
     pub created: Tally,
-    /// Packets that ended here by design, and stripped bytes.
+    /// Packets that ended in the stage by design, and bytes that it stripped from frames.
     pub consumed: Tally,
-    /// Drops by index into the `drop_causes` of the stage.
+    /// Dropped packets and their bytes, by cause: the index is that into the stage's `drop_causes`.
     pub drops: [Tally; MAX_CAUSES],
 }
 
 impl Account {
-    /// Returns everything dropped, for any cause.
+    /// Returns the total of all drops, regardless of the cause.
     pub fn dropped(&self) -> Tally {
         self.drops.iter().copied().sum()
     }

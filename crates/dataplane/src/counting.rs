@@ -8,8 +8,9 @@
 //!
 //! The sampling rate depends on the cost of a read: see [`TurnCounter::new`].
 //!
-//! Not supported: multiplexing. The few events in a profile fit on the counters of every processor
-//! in the tables at the same time; an event that does not fit is refused with the reason.
+//! Not supported: multiplexing. The few events in a profile fit on the hardware counters of every
+//! processor in the event tables at the same time; an event that does not fit is refused with the
+//! reason.
 
 use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
@@ -23,13 +24,13 @@ use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
-/// Events to count around each stage in a run.
+/// Hardware events to count around each stage in a run.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
     host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
-    /// Events that this processor lacks.
+    /// Events that this processor lacks, with the reason.
     absent: Vec<CountedEvent>,
 }
 
@@ -83,19 +84,21 @@ const KEPT: usize = 2_048;
 /// timer tick does not affect the median.
 const PAIRS: usize = 63;
 
-/// Counters of one worker, with their readings.
+/// Hardware counters of one worker, with their readings.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
-    /// Counts added by one read.
+    /// Counts that one read of the counters adds, by event.
     own: Counts,
-    /// Duration of one read.
+    /// Duration of one read, in ticks.
     read_ticks: u64,
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
-    /// For each counted iteration and each part: packets, then counts.
+    /// Values for each counted iteration and each part: the number of packets, then the count of
+    /// each event.
     turns: Vec<u64>,
-    /// One counted iteration in `stride` is kept; `skipped` is the number since the last one kept.
+    /// One counted iteration in `stride` is kept; `skipped` is the number of iterations since the
+    /// last one kept.
     stride: u64,
     skipped: u64,
     /// Whether a read failed in this iteration.
@@ -104,13 +107,14 @@ pub(crate) struct TurnCounter {
     broken: u64,
 }
 
-/// Sampling interval if a read needs no system call. A multiple of the sampling and logging
-/// intervals for times, so that one random number chooses between them.
+/// Sampling interval in iterations if a read needs no system call. It is a multiple of the meter's
+/// intervals for sampling times and logging calls, so that one random number chooses between the
+/// three.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// Sampling interval if each read is a system call of some 1500 ticks (2.6 GHz, group of four).
-/// With ten parts, that costs 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the
-/// edge path.
+/// Sampling interval in iterations if each read is a system call of some 1500 ticks (2.6 GHz, group
+/// of four). With ten parts, that costs 15 ticks per iteration, 0.2 % of an iteration with 32
+/// packets on the edge path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
 /// Residue of the random number that marks a counted iteration: different from those for sampling
@@ -118,8 +122,8 @@ const ONE_IN_BY_CALL: u32 = 1_024;
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters of the calling thread. `None` if none could be opened;
-    /// outcomes are returned in any case.
+    /// Opens and starts the counters of the calling thread. Returns `None` in their place if none
+    /// could be opened; the outcome of each event is returned in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
         let pmu_user = host_facts.pmu_user();
@@ -157,14 +161,14 @@ impl TurnCounter {
         (Some(counter), told)
     }
 
-    /// Whether the iteration with this random number is counted.
+    /// Returns whether the iteration with this random number is counted.
     #[inline]
     pub(crate) fn wants(&self, random: u32) -> bool {
         random % self.one_iteration_in == COUNTED
     }
 
-    /// Returns the duration of all reads in a counted iteration: one at its start and one after
-    /// each part.
+    /// Returns the duration of all reads in a counted iteration, in ticks: one read at its start
+    /// and one after each part.
     pub(crate) fn turn_ticks(&self) -> u64 {
         self.read_ticks * (self.parts as u64 + 1)
     }
@@ -176,7 +180,8 @@ impl TurnCounter {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the iteration that has just ended, with the number of packets passed to each part.
+    /// Keeps the counts of the iteration that has just ended, with the number of packets passed to
+    /// each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -200,7 +205,7 @@ impl TurnCounter {
         }
     }
 
-    /// Discards every other iteration.
+    /// Discards every other iteration; `row` is the number of values per iteration.
     fn thin_out(&mut self, row: usize) {
         let kept = KEPT / 2;
         for turn in 0..kept {
@@ -215,7 +220,7 @@ impl TurnCounter {
         1 + self.group.outcomes().len()
     }
 
-    /// Returns the counts.
+    /// Returns the counts of all kept iterations.
     pub(crate) fn finish(self) -> CountedTurns {
         let tiers = self.group.outcomes().iter().map(|outcome| outcome.as_ref().ok().copied());
         CountedTurns {
@@ -253,9 +258,9 @@ fn median(mut values: Vec<u64>) -> u64 {
     values[values.len() / 2]
 }
 
-/// Counts of a worker.
+/// Hardware-event counts of a worker, from its counted iterations.
 pub(crate) struct CountedTurns {
-    /// Method of reading, as worded in the record.
+    /// Method of reading the counters, as worded in the record.
     pub(crate) reading: &'static str,
     pub(crate) one_iteration_in: u64,
     /// Evidence tier of each event; `None` if refused.

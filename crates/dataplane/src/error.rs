@@ -5,7 +5,7 @@ use crate::stage::BuildError;
 use linerate_linux as linux;
 use linerate_record::run::RunReport;
 
-/// Error of a run.
+/// Reason why a run failed.
 #[derive(Debug)]
 pub enum RunError {
     /// The path names an unknown kind of stage.
@@ -21,16 +21,17 @@ pub enum RunError {
     System(linux::Error),
     /// A stage panicked.
     Panicked {
-        /// The worker, `segment.replica`.
+        /// Name of the worker, as `segment.replica`.
         worker: String,
-        /// The stage.
+        /// Name of the part that panicked: a stage, or the worker's input or output, such as
+        /// `source`.
         stage: String,
         /// Position of the packet in the source's sequence; `None` if the stage was not processing
         /// a packet when it panicked.
         packet: Option<u64>,
         /// Panic message of the stage.
         message: String,
-        /// The profile up to the panic.
+        /// Profile of the run up to the panic.
         report: Box<RunReport>,
     },
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Executes workers: one pinned thread each, from a common start to the end.
+//! Executes the workers of a run, each on a pinned thread, from a common start to the end.
 
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
@@ -129,7 +129,8 @@ fn wait_for<T>(
     }
 }
 
-/// Makes the other workers exit if the worker that holds it panics outside its stages.
+/// A guard that makes the other workers exit if the worker that holds the guard panics outside its
+/// stages.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for AbortOnPanic<'_> {
@@ -183,7 +184,7 @@ fn worker_main<'g, const ON: bool>(
     Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
-/// Replays the kernel calls of each part of a worker.
+/// Replays the logged kernel calls of each part of a worker: head, stages, tail.
 fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
     let burst = worker.burst_size;
     let head = match &worker.head {

@@ -105,12 +105,12 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     }
 }
 
-/// Returns the packets skipped, by cause.
+/// Returns the number of input packets that were skipped, by cause.
 fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// Returns the rate requested from the source.
+/// Returns the packet rate that the run requested from the source.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
     const METHOD: &str = "frames in one pass, divided by its duration";
     match timetable {
@@ -142,7 +142,7 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// Returns a quantile with its rank-based interval: the rank of the true quantile among `n`
+/// Returns a latency quantile with its rank-based interval: the rank of the true quantile among `n`
 /// independent samples is binomially distributed, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` contain
 /// it in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {

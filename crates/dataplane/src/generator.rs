@@ -21,16 +21,17 @@ pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 /// Minimum number of packets: several times what the rings and bursts of a run hold.
 const MIN_PACKETS: u64 = 4096;
 
-/// Maximum number of inside hosts for the flows; eight for each bucket of the source.
+/// Maximum number of inside hosts for the flows; eight for each RSS bucket of the source.
 const MAX_HOSTS: u64 = 1024;
 const INSIDE_NET: u64 = 0x0a00_0000;
-/// TEST-NET-2 (RFC 5737).
+/// Network of the servers: TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// The discard port (RFC 863) and unassigned ports, so that the payload need not follow any
-/// protocol.
+/// Ports of the servers: the discard port (RFC 863) and unassigned ports, so that the payload need
+/// not follow any protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
-/// The upper half of the dynamic ports (RFC 6335), which are not used by any known protocol.
+/// Lowest client port. Clients use the upper half of the dynamic ports (RFC 6335), which are not
+/// used by any known protocol.
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
@@ -42,9 +43,9 @@ const PAYLOAD: u8 = 0x55;
 pub struct Generator<'a> {
     /// Frame sizes in bytes, without FCS, used in rotation.
     pub sizes: &'a [u32],
-    /// Distinct 5-tuples; each is used at least once.
+    /// Number of distinct 5-tuples; each is used at least once.
     pub flows: u32,
-    /// Random seed for servers, ports and the order of the flows.
+    /// Seed of the random choice of servers, ports and the order of the flows.
     pub seed: u64,
 }
 
@@ -181,7 +182,7 @@ impl Tuple {
     }
 }
 
-/// Fills in both checksums.
+/// Fills in the IPv4 and the UDP checksum.
 fn seal(frame: &mut [u8]) {
     let (ip, udp) = frame[ETHERNET_BYTES..].split_at_mut(IPV4_BYTES);
     let header_sum = !folded(word_sum(ip));
@@ -211,7 +212,8 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Does a Fisher-Yates shuffle. The modulo bias is below 2^-32: the list has at most 2^32 entries.
+/// Shuffles `list` (Fisher-Yates). The modulo bias is below 2^-32: the list has at most 2^32
+/// entries.
 fn shuffle(list: &mut [u32], random: &mut Random) {
     for last in (1..list.len()).rev() {
         list.swap(last, (random.next() % (last as u64 + 1)) as usize);

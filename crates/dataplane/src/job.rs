@@ -29,7 +29,7 @@ pub struct Job<'a> {
     pub path: &'a Path,
     /// The kinds of stage that the path may name.
     pub kinds: &'a [StageKind],
-    /// The packets.
+    /// The packets that the source offers.
     pub traffic: &'a Traffic,
     /// Assignment of stages to workers; by default that of the path.
     pub mapping: &'a Mapping,
@@ -37,27 +37,28 @@ pub struct Job<'a> {
     pub cpus: &'a [u32],
     /// Run options; by default those of the path.
     pub options: RunOptions,
-    /// Let workers share CPUs: they yield while they wait.
+    /// Whether workers may share CPUs; if so, they yield while they wait.
     pub oversubscribe: bool,
     /// Offer only this number of frames per queue, in a loop, so that all data the stages look up
     /// is in L1.
     pub confine: Option<usize>,
-    /// Recount the bytes after every stage instead of trusting the stages' accounts.
+    /// Whether to recount the bytes after every stage instead of trusting the stages' accounts.
     pub audit: bool,
     /// Checksum and copy kernels for all workers; by default the best variant of each on this CPU.
     pub kernels: Kernels,
-    /// Log the kernel calls in a sample of iterations and replay them at the end, to find their
-    /// share of each stage; takes some 50 ms more per stage with calls. Disabled if workers share
-    /// CPUs, since they would disturb each other.
+    /// Whether to log the calls of kernels (checksum and copy routines) in a sample of iterations
+    /// and to replay them at the end, which finds their share of each stage's time. The replay
+    /// takes some 50 ms more per stage with calls. Disabled if workers share CPUs, since the
+    /// replays would disturb each other.
     pub replay: bool,
     /// Hardware events to count around the stages, in a sample of iterations. Disabled if workers
-    /// share CPUs, as for replayed calls.
+    /// share CPUs, like `replay`.
     pub counting: Option<&'a Counting>,
 }
 
 impl<'a> Job<'a> {
-    /// Creates a job for `path` with the path's mapping and options and one of `cpus` per worker;
-    /// nothing is audited, replayed or counted.
+    /// Creates a job for `path` with the path's mapping and options and one CPU of `cpus` per
+    /// worker; nothing is audited, replayed or counted.
     pub fn new(
         path: &'a Path,
         kinds: &'a [StageKind],
@@ -80,12 +81,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether logged calls are replayed.
+    /// Returns whether kernel calls are logged and replayed.
     pub(crate) fn replays(&self) -> bool {
         self.replay && !self.oversubscribe
     }
 
-    /// Returns the kernels for one stage of one worker.
+    /// Returns the kernels for one stage of one worker, with a call log if calls are replayed.
     pub(crate) fn stage_kernels(&self) -> StageKernels {
         match self.replays() {
             true => StageKernels::logging(self.kernels),
@@ -97,7 +98,7 @@ impl<'a> Job<'a> {
 /// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The profile.
+    /// Profile of the run.
     pub report: RunReport,
     /// Packets kept by the sinks.
     pub kept: Kept,
@@ -116,7 +117,7 @@ pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>,
     Ok(all)
 }
 
-/// Finds a kind by its name.
+/// Finds a kind of stage by its name.
 pub(crate) fn find<'k>(kinds: &'k [StageKind], kind: &str) -> Result<&'k StageKind, RunError> {
     let found = kinds.iter().find(|k| k.spec.kind == kind);
     found.ok_or_else(|| RunError::UnknownKind(kind.to_owned()))

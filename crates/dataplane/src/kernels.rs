@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels that one stage calls, with a log of the calls.
+//! The kernels (checksum, copy and fill routines) that one stage calls, with a log of the calls.
 //!
 //! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, as do two reads of
 //! the timestamp counter. Calls are therefore logged in a random sample of iterations and replayed
@@ -10,11 +10,11 @@
 
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Capacity of a log: more than the packets of a short capture, so that a branch predictor cannot
-/// learn the replay more easily than the run itself. 128 KiB.
+/// Capacity of a log, in calls (128 KiB): more than the packets of a short capture, so that a
+/// branch predictor cannot learn the replay more easily than the run itself.
 const LOGGED: usize = 1 << 14;
 
-/// One call.
+/// One logged call of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) bytes: u32,
@@ -25,16 +25,17 @@ pub(crate) struct Call {
     pub(crate) dst: u8,
 }
 
-/// Calls of one kernel in the logged iterations.
+/// Totals over the calls of one kernel in the logged iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallTotal {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
 }
 
-/// The kernels that a stage calls. One instance per stage and worker.
+/// The kernels (checksum, copy and fill routines) that a stage calls. There is one instance per
+/// stage and worker.
 ///
-/// Has a log only if the run requests one.
+/// An instance has a log of its calls only if the run requests one.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
@@ -51,12 +52,12 @@ impl Default for StageKernels {
 }
 
 impl StageKernels {
-    /// Uses these kernels without logging.
+    /// Creates an instance that uses these kernels and logs no calls.
     pub fn new(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: None }
     }
 
-    /// Uses these kernels with a log, which is allocated here.
+    /// Creates an instance that uses these kernels and has a log, which this function allocates.
     pub(crate) fn logging(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
@@ -73,7 +74,7 @@ impl StageKernels {
     /// Copies `src` to `dst`.
     ///
     /// # Panics
-    /// If their lengths differ.
+    /// If the lengths of `dst` and `src` differ.
     #[inline]
     pub fn copy(&mut self, dst: &mut [u8], src: &[u8]) {
         if self.is_logging {
@@ -85,7 +86,7 @@ impl StageKernels {
     /// Copies `src` to `dst` and adds the checksum of the bytes to `sum`.
     ///
     /// # Panics
-    /// If their lengths differ.
+    /// If the lengths of `dst` and `src` differ.
     #[inline]
     pub fn copy_checksum(&mut self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
@@ -113,8 +114,8 @@ impl StageKernels {
         }
     }
 
-    /// Logs calls until [`StageKernels::end_turn`]. `given` is the number of packets passed to the
-    /// stage so far.
+    /// Starts a logged iteration, which lasts until [`StageKernels::end_turn`]. `given` is the
+    /// number of packets passed to the stage so far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
             log.begin_turn(given);
@@ -122,7 +123,7 @@ impl StageKernels {
         }
     }
 
-    /// Ends the logged iteration.
+    /// Ends the logged iteration. `given` is the number of packets passed to the stage so far.
     pub(crate) fn end_turn(&mut self, given: u64) {
         self.is_logging = false;
         if let Some(log) = &mut self.log {
@@ -130,7 +131,7 @@ impl StageKernels {
         }
     }
 
-    /// The underlying kernels.
+    /// Returns the underlying kernels, whose calls are not logged.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }
@@ -166,10 +167,10 @@ struct Log {
     calls: Vec<Call>,
     place: usize,
     is_kept: bool,
-    /// By kernel, in the order of [`Kernel::ALL`].
+    /// Totals by kernel, in the order of [`Kernel::ALL`].
     totals: [CallTotal; Kernel::ALL.len()],
     packets: u64,
-    /// Packets passed to the stage before the iteration.
+    /// Number of packets passed to the stage before the current iteration.
     given: u64,
     random: fastrand::Rng,
 }

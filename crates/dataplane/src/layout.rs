@@ -47,7 +47,7 @@ pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
     progress: Progress,
-    /// The buffers, by source queue.
+    /// The pools of buffers, one per source queue.
     pools: Vec<Pool>,
 }
 
@@ -70,7 +70,7 @@ impl Ground {
 /// Timing of a run: tick rate, and due times of the frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
-    /// `None` if packets arrive as fast as they are accepted.
+    /// Due times of the frames; `None` if packets arrive as fast as they are accepted.
     pub(crate) timetable: Option<&'g Timetable>,
     pub(crate) ticks_per_s: f64,
 }
@@ -184,7 +184,7 @@ fn buffer(path: &Path) -> usize {
     path.source.buffer_bytes() as usize
 }
 
-/// Returns the frames of one source queue, in order.
+/// Returns the indices of one source queue's frames, in order; at most `job.confine` of them.
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
@@ -223,7 +223,8 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
 type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
 type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
 
-/// Creates the rings between the workers: the output and input rings of each worker.
+/// Creates the rings between the workers; returns the output rings and the input rings of each
+/// worker.
 fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
     let capacity = job.options.ring as usize;
     let mut outlets: Outlets<'_> = places.iter().map(|_| Vec::new()).collect();
@@ -244,8 +245,8 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
 type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
 type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 
-/// Creates the buffer return rings: one from each later worker to every source queue, and each
-/// queue's ends of them.
+/// Creates the buffer return rings, one from each later worker to every source queue. Returns their
+/// producers by worker and their consumers by source queue.
 fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
     let capacity = slots(job.mapping, &job.options).next_power_of_two();

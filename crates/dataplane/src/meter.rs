@@ -4,13 +4,13 @@
 //! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
 //! moved packets is *busy*, one that found none is *starved*, and waiting at a full ring is
 //! *blocked*. An iteration far longer than usual reveals that the worker was not running: the
-//! excess is *lost*. The meter never reads the wall clock; the report compares the sum of these
-//! times with it.
+//! excess is *lost*. These times never come from the wall clock; the report compares their sum with
+//! it.
 //!
 //! In one iteration in sixteen, picked at random to avoid aliasing with a periodic load, the
 //! counter is also read between the stages. Stage times therefore come from a sample, the worker's
 //! times from every iteration. In one iteration in 64, disjoint from these, the stages log their
-//! kernel calls. In others again, hardware events are counted ([`crate::counting`]).
+//! kernel calls. In yet other iterations, hardware events are counted ([`crate::counting`]).
 //!
 //! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window, the meter queries
 //! the kernel for preemptions of the thread; estimates use only clean windows.
@@ -44,7 +44,7 @@ const AWAY_FACTOR: u64 = 4;
 const SAMPLED: u32 = 16;
 
 /// Logging interval in iterations: a multiple of [`SAMPLED`], so that the same random number
-/// selects one or the other, never both.
+/// selects an iteration for sampling or for logging, never for both.
 const LOGGED: u32 = 64;
 
 /// The measured part of a run, in ticks.
@@ -69,15 +69,15 @@ enum Phase {
 pub(crate) struct Setup {
     /// The measured part of the run.
     pub(crate) span: Span,
-    /// Parts of the worker: head, stages, tail.
+    /// Number of parts of the worker: head, stages, tail.
     pub(crate) parts: usize,
     /// Seed for the random choice of iterations.
     pub(crate) seed: u32,
     /// Whether the worker yields its CPU while it waits, so that a long absence is not lost time.
     pub(crate) yields: bool,
-    /// Whether calls are logged in some iterations.
+    /// Whether kernel calls are logged in some iterations.
     pub(crate) logs: bool,
-    /// The worker's counters, if any.
+    /// The worker's hardware counters, if any.
     pub(crate) counter: Option<TurnCounter>,
 }
 
@@ -95,13 +95,14 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether iterations are logged at all, and whether this one is.
+    /// Whether kernel calls are logged in some iterations (`logs`), and whether they are logged in
+    /// this one (`logging`).
     logs: bool,
     logging: bool,
-    /// The worker's counters, and whether this iteration is counted.
+    /// The worker's hardware counters, and whether they are read in this iteration (`counting`).
     counter: Option<Box<TurnCounter>>,
     counting: bool,
-    /// Whether part of the current window was lost.
+    /// Whether part of the current window was lost because the worker was off its CPU.
     interrupted: bool,
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
@@ -175,26 +176,26 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.last
     }
 
-    /// Whether the measurement has begun (0) or ended (1) since the last call, so that running
-    /// totals must be recorded now.
+    /// Returns `Some(0)` if the measurement has begun since the last call and `Some(1)` if it has
+    /// ended: running totals must be recorded now.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
     }
 
-    /// Whether this iteration is sampled.
+    /// Returns whether this iteration is sampled.
     #[inline]
     pub(crate) fn is_sampling(&self) -> bool {
         ON && self.sampling
     }
 
-    /// Whether the calls of this iteration are logged.
+    /// Returns whether the kernel calls of this iteration are logged.
     #[inline]
     pub(crate) fn is_logging(&self) -> bool {
         ON && self.logging
     }
 
-    /// Begins an iteration and decides whether it is sampled or logged.
+    /// Begins an iteration and decides whether it is sampled, logged or counted.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
         if !ON {
@@ -244,8 +245,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Records that the worker found no room and will retry. May be called within an iteration with
-    /// packets, or instead of one.
+    /// Records that the worker found no room in a ring and will retry: the time since `since` is
+    /// blocked. Returns the current time, in ticks. Called within an iteration that has packets.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {
@@ -263,7 +264,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         now
     }
 
-    /// Records that the iteration could not start for lack of buffers.
+    /// Records that the iteration could not start because no buffer was free.
     #[inline]
     pub(crate) fn blocked(&mut self) {
         if ON {
@@ -275,7 +276,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits the time since the last timestamp into waiting and absence.
+    /// Splits the time since the last timestamp into ticks of waiting and ticks off the CPU.
     #[inline]
     fn wait(&mut self, now: u64) -> (u64, u64) {
         let elapsed = now.saturating_sub(self.last);
@@ -309,9 +310,9 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits an iteration with packets into busy and lost time. It counts as interrupted if it
-    /// exceeds the sum of [`AWAY_FACTOR`] times the usual time and the time for counter reads by
-    /// more than [`AWAY_NS`]; the usual time is then busy, and the rest lost.
+    /// Splits an iteration with packets into busy and lost time. The iteration counts as
+    /// interrupted if it exceeds the sum of [`AWAY_FACTOR`] times the usual time and the time for
+    /// counter reads by more than [`AWAY_NS`]; the usual time is then busy, and the rest lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
@@ -323,7 +324,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             self.sampling = false;
             self.counting = false;
             self.interrupted = true;
-            // If the work has become permanently more expensive, the usual time soon catches up.
+            // The usual time grows, so that it soon catches up if the work has become permanently
+            // more expensive.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
             // Exponential moving average over 16 sampled iterations; a division in every iteration
@@ -346,7 +348,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the part of a counted iteration spent reading the counters.
+    /// Returns the ticks that this iteration spends on reading the hardware counters; 0 if it is
+    /// not counted.
     #[inline]
     fn counting_ticks(&self) -> u64 {
         match &self.counter {
@@ -374,7 +377,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Returns the current time, for when a burst reaches the sink or a worker begins to wait.
+    /// Returns the current time in ticks: for when a burst reaches the sink or a worker begins to
+    /// wait.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }

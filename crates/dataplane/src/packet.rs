@@ -18,12 +18,12 @@ pub const HEADROOM_BYTES: usize = 128;
 /// IP fragmentation state of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
-    /// Not a fragment.
+    /// The packet is not a fragment.
     #[default]
     Whole,
     /// The fragment with offset 0: its transport header is present but its payload is incomplete.
     First,
-    /// Any other fragment: no transport header.
+    /// Any other fragment, which has no transport header.
     Later,
 }
 
@@ -36,11 +36,11 @@ pub struct Layers {
     pub l4: u16,
     /// Offset after the IP packet, according to its total length field; link-layer padding follows.
     pub l3_end: u16,
-    /// 4 or 6; 0 for an unparsed frame.
+    /// IP version: 4 or 6; 0 for an unparsed frame.
     pub ip_version: u8,
     /// IP protocol number of the header at `l4`.
     pub protocol: u8,
-    /// Fragmentation.
+    /// IP fragmentation state of the packet.
     pub fragment: Fragment,
 }
 
@@ -51,7 +51,8 @@ pub struct Meta {
     pub position: u64,
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Timestamp counter at the time the source delivered the packet; 0 if not sampled.
+    /// Value of the timestamp counter when the source delivered the packet (for a paced source,
+    /// when the packet was due); 0 if not sampled.
     pub born_ticks: u64,
     /// Offsets of the headers, once parsed.
     pub layers: Layers,
@@ -71,7 +72,7 @@ pub(crate) struct Line {
     bytes: u16,
     /// Size of the buffer after this line; `start + bytes <= room` always holds.
     room: u16,
-    /// The source queue that owns the buffer.
+    /// Index of the source queue that owns the buffer.
     home: u16,
 }
 
@@ -116,19 +117,19 @@ impl Packet<'_> {
         unsafe { self.slot.as_mut() }
     }
 
-    /// Metadata of the packet.
+    /// Returns the metadata of the packet.
     #[inline]
     pub fn meta(&self) -> &Meta {
         &self.line().meta
     }
 
-    /// Metadata of the packet, writable.
+    /// Returns the metadata of the packet for writing.
     #[inline]
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.line_mut().meta
     }
 
-    /// The source queue that owns the buffer.
+    /// Returns the index of the source queue that owns the buffer.
     #[inline]
     pub(crate) fn home(&self) -> usize {
         self.line().home.into()
@@ -141,7 +142,7 @@ impl Packet<'_> {
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
 
-    /// The frame, from its first byte.
+    /// Returns the bytes of the frame, from its first byte.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let line = self.line();
@@ -152,7 +153,7 @@ impl Packet<'_> {
         }
     }
 
-    /// The frame, from its first byte.
+    /// Returns the bytes of the frame for writing, from its first byte.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let (start, bytes) = (self.line().start, self.line().bytes);
@@ -160,15 +161,15 @@ impl Packet<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.frame(start.into()), usize::from(bytes)) }
     }
 
-    /// Length of the frame in bytes.
+    /// Returns the length of the frame in bytes.
     #[inline]
     pub fn length(&self) -> usize {
         self.line().bytes.into()
     }
 
     /// Replaces the packet with an unparsed frame of `bytes` bytes after the full headroom; the
-    /// caller writes the frame. This bypasses the account of a stage: it is for sources that fill a
-    /// buffer.
+    /// caller writes the frame. The bytes are not counted in any stage's account: this function is
+    /// for sources that fill a buffer.
     ///
     /// Returns `None`, and changes nothing, if the buffer is too small.
     #[inline]
@@ -183,7 +184,8 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Does [`Packet::renew`] with a copy of `frame`; returns `false` if the buffer is too small.
+    /// Replaces the packet with a copy of `frame`, like [`Packet::renew`]; returns `false` if the
+    /// buffer is too small.
     #[inline]
     pub fn fill(&mut self, frame: &[u8]) -> bool {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
@@ -206,7 +208,7 @@ impl Packet<'_> {
 
     /// Removes `bytes` bytes from the front of the frame. Offsets in [`Layers`] are not adjusted.
     ///
-    /// Returns `false`, and changes nothing, if the frame is shorter.
+    /// Returns `false`, and changes nothing, if the frame is shorter than `bytes`.
     #[inline]
     pub fn trim_front(&mut self, bytes: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
@@ -238,7 +240,7 @@ impl Packet<'_> {
     /// Resizes the frame to `bytes` bytes by moving its end; the content of added bytes is
     /// unspecified.
     ///
-    /// Returns `None`, and changes nothing, if the buffer has no room for them.
+    /// Returns `None`, and changes nothing, if the buffer has no room for the added bytes.
     #[inline]
     pub fn resize(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         if bytes > self.capacity() {
@@ -253,7 +255,8 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Prefetches the metadata and the first headers, which another worker has written.
+    /// Prefetches the cache lines of the metadata and of the first headers, which another worker
+    /// has written.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

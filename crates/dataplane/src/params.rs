@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         self.0.get(name).ok_or_else(|| fail(name, "missing value".into()))
     }
 
-    /// `true` or `false`.
+    /// Returns a parameter that is `true` or `false`.
     ///
     /// # Errors
     /// If the parameter is missing or of another type.
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer.
+    /// Returns an integer parameter.
     ///
     /// # Errors
     /// If the parameter is missing or of another type, or out of the range of `T`.
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         if self.0.contains_key(name) { self.integer(name).map(Some) } else { Ok(None) }
     }
 
-    /// Reads a number; 0 if the parameter is absent.
+    /// Returns a floating-point parameter; 0 if the parameter is absent.
     ///
     /// # Errors
     /// If the parameter is of another type.
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string.
+    /// Returns a string parameter.
     ///
     /// # Errors
     /// If the parameter is missing or of another type.
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a list of strings.
+    /// Returns a parameter that is a list of strings.
     ///
     /// # Errors
     /// If the parameter is missing or of another type.
@@ -87,10 +87,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A parsed string.
+    /// Returns a string parameter parsed as a `T`.
     ///
     /// # Errors
-    /// As [`Reader::text`], or the reason given by the parser for the text.
+    /// The errors of [`Reader::text`], or the reason that the parser gives for rejecting the text.
     pub fn parsed<T: FromStr<Err = String>>(self, name: &'static str) -> Result<T, BuildError> {
         self.text(name)?.parse().map_err(|message| fail(name, message))
     }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     /// Like [`Reader::parsed`], but an empty string means no value.
     ///
     /// # Errors
-    /// As [`Reader::parsed`].
+    /// See [`Reader::parsed`].
     pub fn optional<T: FromStr<Err = String>>(
         self,
         name: &'static str,
@@ -107,12 +107,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns an error about the parameter `name`.
+/// Returns an error about the parameter `param`.
 pub fn fail(param: &'static str, message: String) -> BuildError {
     BuildError { param, index: None, message }
 }
 
-/// An IPv4 address.
+/// An IPv4 address as a number, with its first byte most significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address4(pub u32);
 
@@ -127,7 +127,7 @@ impl FromStr for Address4 {
     }
 }
 
-/// A hardware address.
+/// A MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Preallocated buffers.
+//! Pools of preallocated packet buffers.
 
 use crate::packet::{HEADROOM_BYTES, Line, Packet};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -37,8 +37,8 @@ impl Pool {
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        // Before the first touch, since that determines the size of each page. Small pages also
-        // work.
+        // Must precede the first touch, which determines the size of each page. Errors are ignored
+        // because the pool also works with small pages.
         let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
         // SAFETY: the memory was allocated with this size above.
         unsafe { base.write_bytes(0, layout.size()) }
@@ -58,8 +58,9 @@ impl Pool {
         self.layout.size()
     }
 
-    /// Returns handles to all buffers, each of which returns to queue `home`. The exclusive borrow
-    /// lasts as long as the handles, so no buffer is handed out twice or outlives the pool.
+    /// Returns handles to all buffers. Each buffer belongs to source queue `home` and returns to
+    /// it. The exclusive borrow lasts as long as the handles, so no buffer is handed out twice or
+    /// outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {

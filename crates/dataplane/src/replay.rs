@@ -29,8 +29,9 @@ use std::hint::black_box;
 /// tick.
 const ROUNDS: u32 = 40;
 
-/// Maximum number of calls per stretch, which then takes tens of microseconds: long compared with
-/// the counter's granularity, short compared with the time between disturbances.
+/// Maximum number of calls per stretch (consecutive logged calls that are timed together). A
+/// stretch of this length takes tens of microseconds: long compared with the counter's granularity,
+/// short compared with the time between disturbances.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Approximate maximum number of bytes per stretch.
@@ -47,12 +48,12 @@ const CALLS_MIN: usize = 32;
 /// Maximum length of a replayed call; longer calls are replayed with this length.
 const BYTES_MAX: u32 = 1 << 20;
 
-/// One kernel of one stage.
+/// Result of replaying the calls of one kernel by one stage.
 #[derive(Clone, Debug)]
 pub(crate) struct Replayed {
     pub(crate) kernel: Kernel,
     pub(crate) in_use: &'static str,
-    /// The variant selected on this machine.
+    /// The variant that is selected by default on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
@@ -112,10 +113,10 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// By routine, then round: ticks minus those of the empty loop; `None` if either was disturbed
-    /// or the difference is not positive.
+    /// Net ticks by routine, then by round: the ticks of the routine minus those of the empty loop;
+    /// `None` if either was disturbed or the difference is not positive.
     net: Vec<Vec<Option<f64>>>,
-    /// Calls per round.
+    /// Number of calls per round.
     calls: f64,
 }
 
@@ -190,8 +191,8 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Maximum total size of the source buffers, except that there is always at least one: less than
-/// half an L2.
+/// Maximum total size of the source buffers, in bytes: less than half of an L2. There is always at
+/// least one buffer, even if it is larger.
 const WARM_BYTES: usize = 256 << 10;
 
 /// Buffers for the calls: for each packet of a burst, one to read and one to write.
@@ -209,7 +210,8 @@ struct Scratch {
 impl Scratch {
     fn new(calls: &[Call], burst: usize, clock: Machine) -> Self {
         let longest = calls.iter().map(|call| call.bytes).max().unwrap_or(0).min(BYTES_MAX);
-        // An odd number of lines, as in a pool: the first lines fall into different cache sets.
+        // The stride is an odd number of cache lines, as in a pool: the first lines of the buffers
+        // fall into different cache sets.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
         // Filled with a nonzero value: pages that were never written all map to the same physical
@@ -217,8 +219,8 @@ impl Scratch {
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // Half a page apart: a load waits for an earlier store to an address with the same low 12
-        // bits (4K aliasing).
+        // The buffers for reading and writing are half a page apart: a load waits for an earlier
+        // store to an address with the same low 12 bits (4K aliasing).
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];
@@ -255,7 +257,7 @@ impl Scratch {
         window.keep(window.ticks as f64)
     }
 
-    /// Returns the ticks for all `calls` of a kernel.
+    /// Returns the ticks that all `calls` of a kernel take.
     fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
             Kernel::Checksum => self.timed(calls, |_, src| {

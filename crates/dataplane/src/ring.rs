@@ -26,7 +26,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Two lines: adjacent-line prefetchers pull lines in pairs.
+/// A value padded to two cache lines, since adjacent-line prefetchers pull lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
@@ -57,7 +57,8 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Pointer to the slots; a copy on each side saves a dependent load.
+/// Pointer to the slots of a ring, and the mask for their indices. Each side has a copy, which
+/// saves a dependent load.
 struct Slots<T> {
     base: *mut T,
     mask: usize,
@@ -74,8 +75,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The producer side. In its own cache lines: sharing a line with the consumer cut throughput by
-/// half or more.
+/// The producer side of a ring. It occupies its own cache lines: sharing a line with the consumer
+/// cut throughput by half or more.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -84,7 +85,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer side. In its own cache lines, like the producer.
+/// The consumer side of a ring. It occupies its own cache lines, like the producer.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -157,7 +158,7 @@ impl<T: Send> Producer<T> {
         room
     }
 
-    /// Pushes one item; gives it back if there is no room.
+    /// Pushes one item; returns the item as an error if there is no room.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.room(1) == 0 {
@@ -228,7 +229,7 @@ impl<T: Send> Consumer<T> {
         available
     }
 
-    /// Pops one item.
+    /// Pops one item; returns `None` if the ring is empty.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.available(1) == 0 {
@@ -277,12 +278,12 @@ impl<T: Send> Consumer<T> {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
 
-    /// Whether the ring is empty.
+    /// Returns whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the producer has closed the ring and everything has been popped.
+    /// Returns whether the producer has closed the ring and everything has been popped.
     pub fn is_finished(&self) -> bool {
         // P3/C3: `closed` is read first; items pushed before it was set are then visible to `len`.
         self.shared.closed.load(Ordering::Acquire) && self.is_empty()

@@ -26,11 +26,11 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
 }
 
 /// Like [`run`], but without the profile: for benchmarks of the profiling overhead. The report's
-/// totals are correct; everything else in it is empty. Not a Cargo feature, which would require
-/// building this crate and its dependents twice.
+/// totals are correct; everything else in it is empty. This is not a Cargo feature, because that
+/// would require building this crate and its dependents twice.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<false>(job, watch)
 }

@@ -53,7 +53,8 @@ thread_local! {
     };
 }
 
-/// Works for this number of ticks; a competing thread may preempt the worker meanwhile.
+/// Advances the time by this many ticks of work, during which a competing thread may preempt the
+/// worker.
 fn pass(ticks: u64) {
     let mut time = TIME.get();
     time.now += ticks;
@@ -262,10 +263,10 @@ fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
     assert_near("kpps", report.processed_kpps.as_number(), 100.0, 0.001);
     assert_near("throughput", report.throughput_kpps.as_number(), 100.0, 0.001);
     let time = only(&report).time_or_zero();
-    // Every 10000 ticks: 1000 in the stage, three clock reads, and four more if the iteration is
-    // sampled, which applies to one in eleven, not one in sixteen, of those that find a packet. A
-    // sampled poll comes after 150 ticks and others after 100, so more packets arrive during
-    // sampled ones.
+    // Busy time per packet; one packet arrives every 10000 ticks: 1000 ticks in the stage, three
+    // clock reads, and four more reads if the iteration is sampled. One in eleven iterations that
+    // find a packet is sampled, not one in sixteen: a sampled poll comes 150 ticks after the
+    // previous one and others after 100, so more packets arrive during sampled ones.
     let read = READ as f64;
     let expected = (1_000.0 + 3.0 * read + 4.0 * read / 11.0) / 10_000.0;
     assert_near("busy", Some(time.busy), expected, 0.002);
@@ -293,14 +294,16 @@ fn the_parts_of_a_worker_sum_to_the_worker() {
     let worker = only(&report);
     let ticks: Vec<f64> =
         worker.stages.iter().map(|stage| stage.ticks_per_packet.as_number().unwrap()).collect();
-    // The mark after each part and, in the tail, the time of arrival.
+    // One clock read per burst for the mark after each part and, in the tail, another one for the
+    // time of arrival.
     let read = READ as f64 / 32.0;
     let expected = [read, 500.0 + read, 2_000.0 + read, 2.0 * read];
     ticks.iter().zip(expected).for_each(|(ticks, expected)| {
         assert_near("a part", Some(*ticks), expected, 1e-9);
     });
     let whole = worker.ticks_per_packet.as_number().unwrap();
-    // Iterations that are not sampled read the clock once.
+    // The worker's own figure comes mostly from iterations that are not sampled, which read the
+    // clock once.
     assert_near("sum of the parts", Some(ticks.iter().sum()), whole + 4.0 * read, 1e-3);
     let shares: f64 = worker.stages.iter().filter_map(|stage| stage.busy).sum();
     assert_near("shares", Some(shares), worker.time_or_zero().busy, 1e-9);
@@ -341,7 +344,8 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
         let delay = worker.run_delay_ns.expect("the clock reports it") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
-        // Two out of every five milliseconds are one window; the windows around it are shortened.
+        // The worker is off the CPU for two of every five milliseconds, which fall into one window;
+        // the windows around it are shortened.
         let windows = worker.windows;
         assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);

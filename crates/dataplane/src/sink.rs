@@ -20,12 +20,12 @@ struct KeptPacket {
 }
 
 impl Kept {
-    /// Packets kept.
+    /// Returns the number of packets kept.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether no packet was kept.
+    /// Returns whether no packet was kept.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// The sink of one worker.
+/// The sink of one worker, which keeps packets or discards them.
 #[derive(Debug)]
 pub(crate) struct Sink {
     /// Packets from this source position on are not kept.

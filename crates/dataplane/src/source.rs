@@ -5,8 +5,8 @@
 //! index in this sequence. Each queue takes the frames in its buckets in order, copies them into
 //! buffers as a NIC would, and delivers them in bursts.
 //!
-//! One line feeds all queues, so none may run ahead of another by more than the line's buffers: a
-//! queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for the
+//! One line feeds all queues, so no queue may run ahead of another by more than the line's buffers:
+//! a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for the
 //! line. At a paced rate, the line does not wait: a queue whose worker falls more than
 //! [`DESCRIPTORS`] packets behind drops the oldest and counts them as missed, the same number that
 //! a NIC would drop while its ring is full.
@@ -23,17 +23,17 @@ use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Receive descriptors per queue: the largest ring size on common NICs.
+/// Number of receive descriptors per queue: the largest ring size on common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Maximum number of packets missed per poll, a few milliseconds' worth, so that the worker keeps
-/// checking for the end of the run, however far the rate exceeds its speed.
+/// Maximum number of packets that one poll drops as missed, which takes a few milliseconds: the
+/// worker keeps checking for the end of the run, however far the rate exceeds its speed.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
-/// Returns the share of all packets on the replica that limits the others, when `replicas` replicas
-/// of equal speed replay `buckets` (the bucket of each frame) in a loop: at least the share of the
-/// most loaded replica, more if uneven stretches longer than [`DESCRIPTORS`] make the other
-/// replicas wait.
+/// Returns the effective share of all packets on the replica that limits the others, when
+/// `replicas` replicas of equal speed replay `buckets` (the bucket of each frame) in a loop. It is
+/// at least the share of the most loaded replica, and larger if uneven stretches of traffic longer
+/// than [`DESCRIPTORS`] make the other replicas wait.
 ///
 /// Simulates the queues, assuming an equal cost per packet:
 ///
@@ -81,7 +81,7 @@ pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     clock.iter().max().map_or(even, |last| (*last as f64 / packets).max(even))
 }
 
-/// Progress of each queue.
+/// Progress of each source queue: the position of its next frame.
 pub(crate) struct Progress(Vec<PaddedPosition>);
 
 #[repr(align(128))]
@@ -162,13 +162,13 @@ impl Timetable {
 /// Result of polling an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
-    /// Packets.
+    /// The burst contains packets.
     Ready,
-    /// Nothing yet.
+    /// No packet is available yet.
     Starved,
     /// Packets are waiting, but no buffer is free.
     Blocked,
-    /// No packets, and none will follow.
+    /// There are no packets, and none will follow.
     Finished,
 }
 
@@ -178,22 +178,22 @@ pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
     pub(crate) timetable: Option<&'a Timetable>,
     pub(crate) progress: &'a Progress,
-    /// Number of positions to offer.
+    /// Number of packets to offer, over all queues and passes; `u64::MAX` for no limit.
     pub(crate) limit: u64,
-    /// Nanoseconds by which each pass advances the capture time.
+    /// Nanoseconds by which the capture time advances with each pass over the traffic.
     pub(crate) pass_ns: u64,
 }
 
-/// One queue of the source.
+/// One queue of the source, which feeds one replica.
 pub(crate) struct SourceQueue<'a, 'p> {
     feed: Feed<'a>,
     me: usize,
-    /// The queue's own frames in one pass.
+    /// Indices of the queue's own frames in one pass over the traffic, in order.
     order: Vec<u32>,
     next: usize,
     pass: u64,
     horizon: u64,
-    /// Start of the first pass.
+    /// Start of the first pass, in ticks.
     start_ticks: u64,
     /// Free buffers, last in, first out: the most recently used buffer is the most likely to be in
     /// the cache.
@@ -233,12 +233,12 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         queue
     }
 
-    /// Sets the start time of a paced source.
+    /// Sets the start time of a paced source, in ticks.
     pub(crate) fn start_at(&mut self, ticks: u64) {
         self.start_ticks = ticks;
     }
 
-    /// Returns the position of this queue's next packet; the maximum if there is none.
+    /// Returns the position of this queue's next packet, or `u64::MAX` if the queue has no frames.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
@@ -261,8 +261,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         }
     }
 
-    /// Whether the packet at `position` may be taken without getting too far ahead of the other
-    /// queues.
+    /// Returns whether the packet at `position` may be taken without getting too far ahead of the
+    /// other queues.
     #[inline]
     fn within_reach(&mut self, position: u64) -> bool {
         if position < self.horizon {
@@ -362,8 +362,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Drops as many packets as have found all descriptors occupied by the time `now`: the oldest
-    /// ones, whereas a NIC drops the newest.
+    /// Drops one packet for each packet that found all descriptors occupied by the time `now`. It
+    /// drops the oldest ones, whereas a NIC drops the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
@@ -409,8 +409,8 @@ mod tests {
 
     #[test]
     fn long_stretches_of_one_side_make_the_other_wait() {
-        // Two buckets, each alone for 40 000 packets: except for the descriptors, the replicas work
-        // one after the other.
+        // Two buckets, each of which receives 40 000 packets in a row: except for the descriptors,
+        // the replicas work one after the other.
         let buckets: Vec<u8> = (0..80_000).map(|i| u8::from(i >= 40_000)).collect();
         let share = coupled_share(&buckets, 2);
         assert!(share > 0.85 && share <= 1.0, "{share}");

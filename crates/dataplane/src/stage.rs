@@ -31,9 +31,9 @@ pub trait Stage: Send {
         Vec::new()
     }
 
-    /// Returns the reason why the stage had nothing to do for any of `packets` packets, without
-    /// dropping any: what its parameters require, and that no packet meets it. `None` if it worked
-    /// on at least one. Called after the run.
+    /// Returns the reason why the stage had nothing to do for any of `packets` packets and dropped
+    /// none: what its parameters require, and that no packet meets that requirement. Returns `None`
+    /// if the stage worked on at least one packet. Called after the run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
@@ -78,13 +78,14 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Builds the stage of one replica.
+/// A function that builds the stage of one replica from its parameters.
 pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
 
-/// Builds the steering of a stage, if the address hash is not sufficient.
+/// A function that builds the steering of a stage (the choice of RSS bucket for each packet); it
+/// returns `None` if the address hash is sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// The [`MakeSteer`] for a stage that uses the address hash; never fails.
+/// Returns `None`: the [`MakeSteer`] for a stage that uses the address hash. Never fails.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
@@ -96,7 +97,7 @@ pub struct StageKind {
     pub spec: StageSpec,
     /// Builds the stage of one replica.
     pub build: Build,
-    /// Steering of the stage, if the address hash is not sufficient.
+    /// Builds the steering of the stage, if the address hash is not sufficient.
     pub steer: MakeSteer,
 }
 

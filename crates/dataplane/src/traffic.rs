@@ -2,7 +2,7 @@
 //! The packets of a run, all loaded into memory before it starts: replayed from a capture or
 //! generated.
 //!
-//! The caller opens the file; the replay does the pacing.
+//! The caller opens the capture file; the source paces the packets when it replays them.
 
 mod intake;
 
@@ -33,7 +33,7 @@ pub struct Frame {
     pub time_ns: u64,
     /// Offset in the byte array of the traffic.
     offset: usize,
-    /// Length; never 0.
+    /// Length of the frame in bytes; never 0.
     pub bytes: u16,
     /// RSS bucket, below [`BUCKETS`].
     pub bucket: u8,
@@ -85,7 +85,7 @@ pub struct TrafficBuilder<'s> {
 }
 
 impl<'s> TrafficBuilder<'s> {
-    /// Creates empty traffic. `steers` as in [`Traffic::from_capture`].
+    /// Creates empty traffic. `steers` has the same meaning as in [`Traffic::from_capture`].
     pub fn new(steers: &'s [Arc<dyn Steer>]) -> Self {
         Self { traffic: Traffic::default(), steers }
     }
@@ -94,8 +94,8 @@ impl<'s> TrafficBuilder<'s> {
     ///
     /// # Panics
     /// If the frame is empty or longer than [`MAX_BUFFER_BYTES`], if a running field is outside the
-    /// frame or not 1 to 4 bytes wide, if there are more than 255 of them, or if a stage steers
-    /// into a nonexistent bucket.
+    /// frame or not 1 to 4 bytes wide, if there are more than 255 running fields, or if a stage
+    /// steers into a nonexistent bucket.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
         let bytes = frame.len();
         assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "a frame of {bytes} bytes");
@@ -106,7 +106,7 @@ impl<'s> TrafficBuilder<'s> {
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
 
-    /// Counts skipped packets.
+    /// Counts packets that were skipped because of `cause`.
     pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
     }
@@ -120,7 +120,7 @@ impl<'s> TrafficBuilder<'s> {
         *input = InputReport { offered: input.offered, left_out, ..inner.input.clone() };
     }
 
-    /// The traffic.
+    /// Returns the finished traffic.
     ///
     /// # Errors
     /// [`TrafficError::AllRejected`] if there are no frames.
@@ -142,7 +142,7 @@ pub struct SourceKind {
     pub traffic: MakeTraffic,
 }
 
-/// Makes the traffic of a source.
+/// A function that derives the traffic of a source from the packets of a capture.
 pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError>;
 
 /// Error from preparing traffic.
@@ -158,7 +158,7 @@ pub enum TrafficError {
     AllRejected(BTreeMap<String, Tally>),
     /// `skip` and `first`, or `sample`, exclude all packets in the capture.
     NoneSelected(u64),
-    /// Not enough memory for the packets.
+    /// There is not enough memory for the packets.
     NoRoom {
         /// Packets and bytes read so far.
         taken: Tally,
@@ -263,16 +263,16 @@ impl Traffic {
         Self::from_input(|| Ok(file), buffer_bytes, rules, steers)
     }
 
-    /// As [`Traffic::from_capture`], for a file that can be reopened: it is read twice, the first
-    /// time to find the MTU. Apart from the packets to replay, only one packet of the file is in
-    /// memory at a time.
+    /// Like [`Traffic::from_capture`], but for a file that can be reopened: it is read twice, the
+    /// first time to find the MTU. Apart from the packets to replay, only one packet of the file is
+    /// in memory at a time.
     ///
     /// # Errors
-    /// As [`Traffic::from_capture`]; also if the file cannot be read, or memory for its packets is
-    /// lacking.
+    /// The errors of [`Traffic::from_capture`]; also if the file cannot be read, or if there is not
+    /// enough memory for its packets.
     ///
     /// # Panics
-    /// As [`Traffic::from_capture`].
+    /// See [`Traffic::from_capture`].
     pub fn from_input<R: Read>(
         open: impl Fn() -> io::Result<R>,
         buffer_bytes: u32,
@@ -287,8 +287,8 @@ impl Traffic {
         Intake::new(buffer_bytes, rules, mtus, steers).read(open()?)
     }
 
-    /// Generates frames, 1 µs apart, starting at time 0. `buffer_bytes` and `steers` as for a
-    /// capture.
+    /// Generates frames, 1 µs apart, starting at time 0. `buffer_bytes` and `steers` have the same
+    /// meaning as in [`Traffic::from_capture`].
     pub fn generate(
         generator: Generator<'_>,
         buffer_bytes: u32,

@@ -15,18 +15,19 @@ use linerate_path::model::FullRing;
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bins of a ring's occupancy histogram: empty, then tenths.
+/// Number of bins in the histogram of a ring's occupancy: one for an empty ring, then one for each
+/// tenth of its capacity.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
 /// Control flags shared by all workers.
 pub(crate) struct Control<'a> {
-    /// The sources stop; packets in flight drain.
+    /// When set, the sources stop, and packets in flight drain.
     pub(crate) stop: &'a AtomicBool,
-    /// A worker has failed; all workers exit.
+    /// When set, a worker has failed, and all workers exit.
     pub(crate) abort: &'a AtomicBool,
-    /// Workers share CPUs, so they yield while waiting.
+    /// Whether workers share CPUs, in which case they yield while waiting.
     pub(crate) yields: bool,
-    /// Recount the bytes after every stage.
+    /// Whether to recount the bytes after every stage.
     pub(crate) audit: bool,
 }
 
@@ -42,7 +43,7 @@ impl Control<'_> {
 
     #[inline]
     fn is_aborted(&self) -> bool {
-        // Relaxed: only a request to exit, with no data behind it.
+        // Relaxed ordering suffices: the flag is only a request to exit and publishes no data.
         self.abort.load(Ordering::Relaxed)
     }
 }
@@ -54,26 +55,26 @@ pub(crate) struct Inlet<'p> {
     pub(crate) occupancy: [u64; OCCUPANCY_STEPS],
 }
 
-/// Input of a worker.
+/// Input of a worker: a source queue, or rings from the workers of the previous segment.
 pub(crate) enum Head<'a, 'p> {
     Source(Box<SourceQueue<'a, 'p>>),
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
 }
 
-/// A ring to write to.
+/// A ring to write to, with the packets that are about to be pushed.
 pub(crate) struct Outlet<'p> {
     pub(crate) ring: Producer<Packet<'p>>,
     pub(crate) staged: Vec<Packet<'p>>,
     pub(crate) full_pushes: u64,
 }
 
-/// Output of a worker.
+/// Output of a worker: a sink, or rings to the workers of the next segment.
 pub(crate) enum Tail<'p> {
     Sink(Sink),
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
-/// A stage with its context.
+/// A stage with its context and its packet counts.
 pub(crate) struct Part {
     pub(crate) name: String,
     /// Names of the stage's drop causes, by index.
@@ -83,7 +84,7 @@ pub(crate) struct Part {
     pub(crate) input_packets: u64,
     /// `input_packets` at the start and end of measuring.
     pub(crate) measured: [u64; 2],
-    /// Bytes that actually left the stage, if audited.
+    /// Packets and bytes that actually left the stage, if the run is audited.
     pub(crate) audited_output: Tally,
 }
 
@@ -92,11 +93,12 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// Buffer return rings, by source queue; empty on workers that own one.
+    /// Rings that return buffers to the source queues, by queue; empty on a worker that has a
+    /// source queue of its own.
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
-    /// Part being executed: 0 is the head, then come the stages, then the tail.
+    /// Index of the part being executed: 0 is the head, the stages follow, and the tail is last.
     pub(crate) at: usize,
     pub(crate) input: Tally,
     pub(crate) output: Tally,
@@ -142,7 +144,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Starts logging kernel calls, until the end of the iteration.
+    /// Starts logging kernel calls; logging lasts until the end of the iteration.
     #[cold]
     fn begin_log(&mut self) {
         if let Head::Source(queue) = &mut self.head {
@@ -182,7 +184,7 @@ impl<'p> Worker<'_, 'p> {
     ) -> Poll {
         match &mut self.head {
             Head::Source(queue) => {
-                // Relaxed: only a request, with no data behind it.
+                // Relaxed ordering suffices: the flag is only a request and publishes no data.
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
@@ -213,7 +215,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Processes one burst.
+    /// Processes the current burst: runs all stages on it and passes it to the tail.
     #[inline]
     fn turn<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let taken = self.burst.len();
@@ -242,7 +244,7 @@ impl<'p> Worker<'_, 'p> {
         meter.worked(taken, work);
     }
 
-    /// Passes the burst to the sink or the rings.
+    /// Passes the burst to the tail: the sink or the rings to the next segment.
     #[inline]
     fn hand_over<const ON: bool, C: Clock>(
         &mut self,
@@ -270,7 +272,7 @@ impl<'p> Worker<'_, 'p> {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
                     for packet in packets.drain(..) {
-                        // A stage may have written any value there.
+                        // A stage may have written any value to `bucket`.
                         let bucket = usize::from(packet.meta().bucket) % BUCKETS;
                         let replica = replica_of[bucket];
                         outlets[usize::from(replica)].staged.push(packet);
@@ -288,7 +290,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Returns the buffers of packets that ended here to their source queues.
+    /// Returns the buffers of packets that ended on this worker to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;
@@ -309,7 +311,8 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Name of a part in the report: 0 is the head, then come the stages, then the tail.
+    /// Returns the name of a part in the report: part 0 is the head, the stages follow, and the
+    /// tail is last.
     pub(crate) fn part_name(&self, part: usize) -> &str {
         match (part.checked_sub(1).map(|stage| self.parts.get(stage)), &self.head, &self.tail) {
             (Some(Some(stage)), _, _) => &stage.name,
@@ -344,8 +347,8 @@ impl<'p> Outlet<'p> {
         Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0 }
     }
 
-    /// Pushes the staged packets; if the ring is full, waits or drops them into `released` and
-    /// `lost`.
+    /// Pushes the staged packets. If the ring is full, waits for room or drops the packets,
+    /// depending on `full`: dropped packets are moved to `released` and counted in `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,

@@ -16,7 +16,8 @@ use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
 use linerate_record::run::RunReport;
 
-/// The thread's clock in ns in place of instructions; page faults in place of cycles.
+/// Returns software events under the names of hardware events: the thread's clock in ns in place of
+/// instructions, and page faults in place of cycles.
 fn stand_ins() -> Vec<Event> {
     let event = |name: &str, config| Event {
         name: name.to_owned(),
@@ -42,7 +43,7 @@ fn measured(opener: Box<dyn Opener + Sync>, packets: u64) -> RunReport {
     run(&job, &Watch::unattended()).expect("runs").report
 }
 
-/// Whether the kernel would back a touched page with a huge page.
+/// Returns whether the kernel would back a touched page with a huge page.
 fn has_huge_pages() -> bool {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|text| text.contains("[always]"))
@@ -69,7 +70,7 @@ fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
         assert_eq!((events["cycles"].tier, events.len()), (Tier::Sw, 3));
         events["cycles"].as_number().expect("enough turns were counted")
     };
-    // A new block costs one system call and a few pages for the page tables.
+    // A new block of memory costs one system call and a few faults for the page tables.
     assert!((faults("fault in") - 1.0).abs() < 0.01, "{}", faults("fault in"));
     assert!(faults("spin") < 0.001, "{}", faults("spin"));
     let cpi = &stages[2].events.as_ref().expect("counted")["cpi"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How runs end: early, late, with an error, without work. Each must terminate with a balanced
-//! ledger.
+//! Tests of how runs end: early, late, with an error, without work. Each must terminate with a
+//! balanced ledger.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -17,7 +17,7 @@ use linerate_path::model::{CaptureRules, Mapping, Path, Rate, RunLength, RunOpti
 use linerate_record::run::RunReport;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all workers on CPU 0, with `stop` as given.
+/// Runs all workers on CPU 0 until they are done or `stop` is set.
 fn run_with(
     path: &Path,
     mapping: &Mapping,
@@ -42,7 +42,7 @@ fn packets_taken(report: &RunReport) -> u64 {
     first.map(|worker| worker.stages[0].packets).sum()
 }
 
-/// A capture with copies of one frame, all with the same timestamp.
+/// Returns the traffic of a capture with copies of one frame, all with the same timestamp.
 fn one_flow_at_once(frames: usize) -> Traffic {
     let mut writer = PcapWriter::new(Vec::new()).expect("memory has room");
     for _ in 0..frames {

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 /// Replays need CPU 0, so only one test may run at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 
-/// A stage that checksums `bytes` bytes `calls` times per packet and copies them once.
+/// Returns a stage that checksums `bytes` bytes `calls` times per packet and copies them once.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
@@ -42,8 +42,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
     all.iter().find(|one| one.kernel == kernel).expect("it calls the kernel")
 }
 
-/// A value with its interval; `None` if every round of a replay was preempted, or all but two
-/// windows were.
+/// Returns a figure as `[low, value, high]`; `None` if every round of a replay was preempted, or
+/// all but two windows were.
 fn known(figure: &Figure) -> Option<[f64; 3]> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), Some(low), Some(high)) => Some([low, value, high]),

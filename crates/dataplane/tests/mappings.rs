@@ -15,11 +15,12 @@ fn edge() -> Path {
     path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
 }
 
-/// Packets by bucket, in order of arrival. A bucket holds one or more flows.
+/// Returns the packets by pair of IP addresses, in order of arrival. A pair may have several flows.
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
-        // Source and destination addresses, after the sequence number and the trimmed bytes.
+        // The source and destination addresses: at offset 26 of the original frame, plus 4 bytes
+        // for the sequence number, minus the 2 trimmed bytes.
         flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows

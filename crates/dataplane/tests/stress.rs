@@ -69,7 +69,7 @@ impl Case {
         }
     }
 
-    /// Runs on at most two CPUs, which the workers share; other tests need the rest.
+    /// Runs the case on at most two CPUs, which the workers share; other tests need the rest.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Builds a path from individually valid fields and checks the constraints between them.
 //!
-//! A function returns `None` only if a mistake has been recorded, its own or that of a required
-//! field.
+//! A function here returns `None` only if a mistake has been recorded, either by the function
+//! itself or when a field that it requires was read.
 
 use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
@@ -18,18 +18,19 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The kind of stage that locates headers for other stages.
+/// Kind of the stage that locates packet headers for other stages.
 const PARSE: &str = "parse";
 
-/// Contents of a file.
+/// Contents of a path file.
 pub(crate) struct Built {
     pub(crate) path: Path,
     pub(crate) costs: Option<GivenCosts>,
-    /// Specification of each stage.
+    /// Specification of each stage, in path order.
     pub(crate) specs: Vec<StageSpec>,
 }
 
-/// The path that the whole file describes, and its costs.
+/// Builds the path and the costs that the whole file describes. `stem` names the path if the file
+/// does not.
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
@@ -58,12 +59,13 @@ pub(crate) fn path(
         mapping: mapping?,
         run: run?,
     };
-    // If they could not be read, an error is already recorded.
+    // If the costs could not be read, an error is already recorded.
     let costs = if file.is_given("costs") { Some(costs??) } else { None };
     Some(Built { path, costs, specs })
 }
 
-/// The costs; states given there are copied into the specifications of the stages.
+/// Builds the costs from the section `[costs]`; states given there are copied into the
+/// specifications of the stages.
 fn given_costs(
     section: &Fields,
     stages: &mut [Stage],
@@ -110,7 +112,7 @@ fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) ->
     }
 }
 
-/// A registered source.
+/// Builds a source of a registered kind from its section.
 fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     let params = fields.params(spec.params)?;
     let buffer_bytes = fields.integer("buffer_bytes")?;
@@ -124,7 +126,7 @@ fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -
     Some(Source::Registered(SourceUse { kind, file, buffer_bytes, rules, params }))
 }
 
-/// The keys of every source that reads a capture.
+/// Builds the capture rules from the keys that every source that reads a capture has.
 fn rules(fields: &Fields) -> Option<CaptureRules> {
     Some(CaptureRules {
         cut_segments: fields.text("segment")? == "cut",
@@ -167,7 +169,7 @@ fn sink(fields: &Fields) -> Option<Sink> {
     }
 }
 
-/// A stage, as far as it could be read.
+/// A stage of the file; parts that could not be read are `None`.
 struct Stage {
     at: Range<usize>,
     kind_at: Range<usize>,
@@ -177,7 +179,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// The stage's kind, if this build does not have it.
+    /// Returns the stage's kind if it is foreign, that is, if this build does not have it.
     fn foreign_kind(&self) -> Option<String> {
         let is_foreign = self.spec.is_some_and(|spec| spec.kind == FOREIGN.kind);
         self.made.as_ref().filter(|_| is_foreign).map(|made| made.kind.clone())
@@ -269,10 +271,11 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     Some(mapping)
 }
 
-/// Whether the workers list every stage once and in order; `None` if that cannot be determined.
+/// Returns whether the workers list every stage once and in order; `None` if that cannot be
+/// determined.
 ///
-/// This implies consecutive runs: a strictly increasing sequence that contains every stage lists
-/// the stages in order.
+/// If so, each worker has consecutive stages: a strictly increasing sequence that contains every
+/// stage lists the stages in order.
 fn names_in_order(
     section: &Fields,
     workers: &[Fields],
@@ -302,14 +305,15 @@ fn names_in_order(
     Some(mistakes.len() == mistakes_before)
 }
 
-/// The stages named so far.
+/// The stages that the workers have named so far; `seen` has their indices in `known`.
 struct Order<'k> {
     known: &'k [&'k str],
     seen: BTreeSet<usize>,
 }
 
 impl Order<'_> {
-    /// Accepts the next name, or reports its error with a fix.
+    /// Accepts the next stage name; if it is out of order, repeated or unknown, returns the error
+    /// and a fix.
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
@@ -338,7 +342,7 @@ impl Order<'_> {
     }
 }
 
-/// Position of a rejected mapping's error in the file.
+/// Returns the position in the file of the key that caused a mapping to be rejected.
 fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),

@@ -3,9 +3,9 @@
 //!
 //! There are three passes. The TOML library checks the syntax and continues after an error. Then
 //! each section and key is checked individually, against the table of keys. Then the constraints
-//! between keys are checked, while the path is built. Other checks are made elsewhere and reported
-//! through [`Described`], with line and column: whether files exist, whether the machine has the
-//! processors, and whether a stage accepts its strings.
+//! between keys are checked, while the path is built. Other checks are made by the callers, which
+//! report errors with line and column through [`Described`]: whether files exist, whether the
+//! machine has the processors, and whether a stage accepts its strings.
 
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
@@ -22,12 +22,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A path, with the positions of its parts in the file.
+/// A path read from a file, with the positions of its parts in the file.
 #[derive(Clone, Debug)]
 pub struct Described {
     /// The path.
     pub path: Path,
-    /// Costs of its stages, if the file has them.
+    /// Costs of the path's stages, if the file has them.
     pub costs: Option<GivenCosts>,
     /// The specification of each stage, in path order; [`FOREIGN`] with the state from the costs
     /// for a stage that this build does not have.
@@ -40,12 +40,13 @@ pub struct Described {
 #[derive(Clone, Debug)]
 pub struct Places {
     text: String,
-    /// By address: `run.rate`, `stage[2]`, `stage[2].rules[1]`.
+    /// Byte ranges by address, such as `run.rate`, `stage[2]` or `stage[2].rules[1]`.
     by_address: BTreeMap<String, Range<usize>>,
 }
 
 impl Places {
-    /// A problem at the first of `addresses` found in the file; at its start if none is.
+    /// Returns a problem at the position of the first of `addresses` that the file has, or at the
+    /// start of the file if it has none of them.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
         Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
@@ -53,8 +54,9 @@ impl Places {
 }
 
 impl Described {
-    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0.
-    /// Reported at the stage if the file leaves the parameter at its default.
+    /// Returns a problem with a parameter of a stage, or with one entry of a list parameter. Stages
+    /// and entries are counted from 0. The problem is reported at the stage if the file leaves the
+    /// parameter at its default.
     pub fn problem_at(
         &self,
         stage: usize,
@@ -69,20 +71,20 @@ impl Described {
         self.places.problem(&addresses, message)
     }
 
-    /// A problem with a key of a non-repeated section, such as `file` of `source`, or, with an
-    /// empty section name, at the top of the file. Reported at the section if the file leaves the
-    /// key at its default.
+    /// Returns a problem with a key of a section that is not repeated, such as `file` of `source`;
+    /// an empty section name means the top of the file. The problem is reported at the section if
+    /// the file leaves the key at its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }
 }
 
-/// Reads a packet path to run. `stem` names it if the file does not; `kinds` are the available
-/// stages and sources.
+/// Reads a packet path to run from the text of its file. `stem` names the path if the file does
+/// not; `kinds` are the available kinds of stage and source.
 ///
 /// # Errors
-/// All errors in the file. If it is not valid TOML, only syntax errors: others could not be
-/// distinguished from their consequences.
+/// Returns all errors in the file. If the file is not valid TOML, only syntax errors are returned:
+/// other errors could not be distinguished from the consequences of these.
 pub fn read<'k>(
     text: &str,
     stem: &str,
@@ -91,8 +93,8 @@ pub fn read<'k>(
     read_with(text, stem, kinds.into(), false)
 }
 
-/// Reads a packet path to plan with: with `[costs]`, its stages may be of kinds that are not in
-/// `kinds`.
+/// Reads a packet path for planning only. If the file has `[costs]`, its stages may be of kinds
+/// that are not in `kinds`.
 ///
 /// # Errors
 /// As [`read`].
@@ -112,8 +114,8 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Each bare value is searched for in the whole file; files with more errors get the errors
-    // shown fixed first.
+    // Finding the value behind an error requires a search of the whole file. This is skipped for
+    // files with more errors than are shown; the user fixes those first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();
@@ -154,13 +156,14 @@ fn read_with(
     }
 }
 
-/// The value with an error at `at`, if its extent is unambiguous: unquoted, or missing. The library
-/// then continues as if it were valid, and so can the check.
+/// Returns the extent of the value that has a syntax error at `at`, if it is unambiguous, that is,
+/// if the value is unquoted or missing. The TOML library continues as if such a value were valid,
+/// and so can the check.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }
 
-/// [`bare_value`] within one value.
+/// Searches for the value that [`bare_value`] returns within one value of the table.
 fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Option<Range<usize>> {
     match value.get_ref() {
         DeValue::Table(table) => bare_value(text, table, at),
@@ -174,7 +177,8 @@ fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Opt
     }
 }
 
-/// The mistake behind an error from the library.
+/// Returns the mistake that the user most likely made, given a syntax error of the TOML library.
+/// `bare` is the extent of an unquoted or missing value.
 fn syntax_mistake(
     text: &str,
     message: &str,
@@ -206,17 +210,17 @@ fn syntax_mistake(
 /// Treatment of a kind of stage that this build does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
-    /// A mistake.
+    /// A mistake in any case.
     Unknown,
-    /// A mistake here, but valid in a plan.
+    /// A mistake when the path is to be run, but valid when it is to be planned.
     ForPlanOnly,
-    /// A mistake, but valid if the file had costs.
+    /// A mistake, but it would be valid if the file had costs.
     WithCosts,
-    /// Valid; the costs must provide it.
+    /// Valid; the costs must have an entry for the stage.
     Allowed,
 }
 
-/// The pass over sections and keys.
+/// State of the pass that checks sections and keys individually.
 struct Walk<'k> {
     kinds: Kinds<'k>,
     foreign: Foreign,
@@ -225,7 +229,8 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// Reads the section whose head is at `at`, with address `address`.
+    /// Reads a section whose head is at the byte range `at`. `address` identifies the section, for
+    /// example `stage[2]`.
     fn section(
         &mut self,
         section: &Section,
@@ -255,7 +260,8 @@ impl Walk<'_> {
         fields
     }
 
-    /// The variant chosen by the section; `None` if there are none or the choice is invalid.
+    /// Returns the variant that the section's `kind` selects; `None` if the section has no variants
+    /// or the value is invalid.
     fn variant<'v>(
         &mut self,
         section: &Section,
@@ -286,7 +292,8 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// Notes that a stage that cannot run may still be planned.
+    /// Adds a note to the mistake of an unknown kind of stage: a path with such a stage can still
+    /// be planned.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
@@ -298,7 +305,7 @@ impl Walk<'_> {
         mistake.help(format!("{help} ({way})"))
     }
 
-    /// Checks a key that the file has.
+    /// Checks the value of a key that the file has; returns `None` if it is invalid.
     fn given(&mut self, key: &Key, given: &Spanned<DeValue<'_>>, address: &str) -> Option<Field> {
         self.places.insert(address.to_owned(), given.span());
         match key.kind {
@@ -325,7 +332,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks a section that may be repeated.
+    /// Checks all instances of a section that may be repeated; returns `None` if one is not a
+    /// table.
     fn sections(
         &mut self,
         key: &Key,
@@ -373,7 +381,8 @@ impl Walk<'_> {
         None
     }
 
-    /// Handles a key that the section at `at` omits.
+    /// Returns the default of a key that the section at `at` omits, if it has one; records a
+    /// mistake if the key is required.
     fn omitted(
         &mut self,
         section: &Section,
@@ -395,7 +404,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The default of a key, parsed like file content, so that one parser serves both.
+    /// Returns the default of a key. `text` is parsed like file content, so that one parser serves
+    /// both.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
         let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
@@ -463,7 +473,8 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     }
 }
 
-/// The known key closest to a misspelled one.
+/// Returns a suggestion for a misspelled key: its new name if it was renamed, or the closest known
+/// key.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
     if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
         return Some(format!("renamed to {}", shown(name)));
@@ -473,7 +484,8 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
     Some(format!("did you mean {}?", key.shown()))
 }
 
-/// The right place of a misplaced key: another variant, the top of the file, or another section.
+/// Returns where a misplaced key belongs: to another variant, at the top of the file, or in another
+/// section.
 fn belongs(written: &str, variants: &[Variant], kinds: Kinds<'_>) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {

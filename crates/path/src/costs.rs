@@ -9,7 +9,7 @@
 //! path can be planned, but not run. The properties of a foreign stage are not verified; without
 //! `state` it is assumed to have global state, so that it is never replicated.
 //!
-//! Left out: what the figures mean for a mapping.
+//! This module does not determine what the costs mean for a mapping.
 
 use crate::fields::Fields;
 use crate::keys::MAX_WORKERS;
@@ -30,7 +30,7 @@ pub const FOREIGN: StageSpec = StageSpec {
     drop_causes: &[],
 };
 
-/// Names in costs for the ends of a path.
+/// Names by which `[costs]` refers to the two ends of a path.
 pub const ENDS: [&str; 2] = ["source", "sink"];
 
 /// Costs of the stages of a path, from its file.
@@ -38,14 +38,16 @@ pub const ENDS: [&str; 2] = ["source", "sink"];
 pub struct GivenCosts {
     /// Source of the figures, in words.
     pub from: String,
-    /// Number of flows of equal rate, each on its own line and, with replicas, on its own share of
-    /// the replicas. At least 1.
+    /// Number of flows of equal rate, at least 1. Each has its own line and, if segments are
+    /// replicated, its own share of the replicas.
     pub flows: u32,
-    /// Relative error of the costs, in both directions; 9 of 10 are meant to be within it.
+    /// Relative error of the costs, in both directions, that 9 of 10 costs should not exceed;
+    /// `None` if not given.
     pub spread: Option<f64>,
     /// Cost of a ring hand-over in nanoseconds per packet and side.
     pub handover_ns: Option<f64>,
-    /// Loads and stores per instruction, if strands share the load/store unit.
+    /// Loads and stores per instruction, for processors whose hardware strands share the load/store
+    /// unit.
     pub memory_share: Option<f64>,
     /// Cost of receiving a packet from the source; `None` if it is included in the first stage.
     pub source: Option<GivenCost>,
@@ -53,87 +55,89 @@ pub struct GivenCosts {
     pub stages: Vec<GivenCost>,
     /// Cost of delivering a packet to the sink; `None` if it is included in the last stage.
     pub sink: Option<GivenCost>,
-    /// Threads outside the path, which handle none of its packets.
+    /// Threads outside the path that share the machine but handle none of the path's packets.
     pub neighbours: Vec<Neighbour>,
 }
 
 /// Cost of one stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCost {
-    /// The stage; `source` or `sink` for the ends.
+    /// Name of the stage; `source` or `sink` for the ends of the path.
     pub name: String,
     /// The stage's state, if given in the file.
     pub state: Option<State>,
     /// Share of the path's packets that reach the stage, above 0, at most 1.
     pub reach: f64,
-    /// Nanoseconds per packet that reaches it.
+    /// Nanoseconds per packet that reaches the stage; `None` if not given.
     pub ns: Option<f64>,
-    /// The stage's work in instructions and events.
+    /// The stage's work per packet in instructions and events; `None` if not given.
     pub work: Option<GivenWork>,
-    /// Keys of figures that were fitted to results.
+    /// Keys of the figures that were fitted to measured results.
     pub fitted: Vec<String>,
-    /// Keys of figures that were assumed.
+    /// Keys of the figures that were assumed rather than measured.
     pub assumed: Vec<String>,
 }
 
-/// Cost of a packet that reaches a stage, in the processor's units.
+/// Work of a stage per packet that reaches it: instructions, cache misses and stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GivenWork {
-    /// Instructions.
+    /// Instructions per packet.
     pub instructions: f64,
-    /// L1 data cache misses.
+    /// L1 data cache misses per packet.
     pub l1_misses: f64,
-    /// L2 misses, a subset of the L1 misses.
+    /// L2 misses per packet, a subset of the L1 misses.
     pub l2_misses: f64,
-    /// Nanoseconds that the worker stalls on device accesses.
+    /// Nanoseconds per packet that the worker stalls on device accesses.
     pub io_ns: f64,
-    /// Stall cycles per instruction not covered by counters: branches, buffers, dependencies.
+    /// Stall cycles per instruction that no hardware counter covers: branches, buffers,
+    /// dependencies.
     pub bubble_cycles: f64,
-    /// Instructions per poll.
+    /// Instructions per poll of the input.
     pub poll_instructions: f64,
     /// Nanoseconds of stall per empty poll.
     pub poll_ns: f64,
     /// Instructions per iteration, with or without a packet, for polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds of stall for polling the second input.
+    /// Nanoseconds of stall per iteration for polling the second input.
     pub turn_ns: f64,
 }
 
-/// Activity of a thread outside the path.
+/// What a thread outside the path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
-    /// Polls an idle input.
+    /// The thread polls an input that has no packets.
     Polls,
-    /// Loops forever: `while(1)`.
+    /// The thread runs an empty endless loop: `while(1)`.
     Spins,
 }
 
-/// Threads outside the path, which handle none of its packets.
+/// A group of threads outside the path, which handle none of the path's packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
     /// The threads' name in reports.
     pub name: String,
-    /// Its activity.
+    /// What each of the threads does.
     pub does: Idling,
     /// The processors that the threads run on. Never empty.
     pub cpus: Vec<u32>,
-    /// Instructions per iteration.
+    /// Instructions per iteration of a thread's loop.
     pub instructions: f64,
-    /// Nanoseconds of stall per iteration.
+    /// Nanoseconds of stall per iteration of a thread's loop.
     pub ns: f64,
 }
 
-/// The parts of a stage that the costs need.
+/// The properties of a stage that the check of its costs needs.
 pub(crate) struct Named {
-    /// Its name, if it could be read.
+    /// The stage's name, if it could be read.
     pub(crate) name: Option<String>,
     /// The stage's kind, if this build does not have it.
     pub(crate) foreign: Option<String>,
-    /// Position of the kind.
+    /// Position of the key `kind` in the file, in bytes.
     pub(crate) at: Range<usize>,
 }
 
-/// The costs in `[costs]`. `None` also if a mistake was recorded.
+/// Reads the costs in the section `[costs]`; returns `None` if a mistake was recorded, here or
+/// earlier for one of its keys.
 pub(crate) fn costs(
     section: &Fields,
     stages: &[Named],
@@ -177,7 +181,8 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_instructions: of("turn_instructions"),
         turn_ns: of("turn_ns"),
     });
-    // A figure that could not be read has already been recorded as a mistake, and may be the cost.
+    // A figure that could not be read has already been recorded as a mistake, and may be the
+    // missing cost.
     let is_read = mistakes.is_empty();
     if work.is_none() && !entry.is_given("ns") && is_read {
         let mistake = Mistake::new(
@@ -207,7 +212,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     })
 }
 
-/// Keys of the work figures, `instructions` first.
+/// Keys of the figures in [`GivenWork`], with `instructions` first.
 pub(crate) const WORK: [&str; 9] = [
     "instructions",
     "l1_misses",
@@ -228,7 +233,8 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks values that must not exceed another value, or must not be zero.
+/// Checks figures that must not exceed another figure, that need another figure, or that must not
+/// be zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
@@ -249,7 +255,7 @@ fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that a list of keys names present figures.
+/// Checks that the list of keys named `list` contains only keys of figures that the entry sets.
 fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     for (index, key) in entry.texts(list).unwrap_or_default().iter().enumerate() {
         let at = entry.item_place(list, index);
@@ -264,9 +270,10 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Checks that every entry names a stage, each only once.
+/// Checks that every entry names a stage or an end of the path, and that no two entries name the
+/// same one.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
-    // A stage whose name could not be read may be the one meant here.
+    // A stage whose name could not be read may be the one that an entry means.
     let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
     else {
         return;
@@ -285,7 +292,7 @@ fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>
     }
 }
 
-/// Checks that every stage has an entry.
+/// Checks that every stage has an entry in the costs.
 fn check_stages(
     section: &Fields,
     entries: &[Fields],
@@ -332,8 +339,8 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);
-        // A figure that could not be read has already been recorded as a mistake, and may be this
-        // one.
+        // A figure that could not be read has already been recorded as a mistake, and may be
+        // `instructions`.
         let is_read = mistakes.is_empty() || entry.is_given("instructions");
         if does == Idling::Polls && is_read && of("instructions") < 1.0 {
             let message = "a poll has at least 1 instruction";

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Individually valid values of one section.
+//! The values of one section of a path file, each checked individually.
 
 use crate::model::{Params, Rate, Value};
 use crate::spec::{Default, ParamSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Value of a key.
+/// The value of a key, as read.
 #[derive(Clone, Debug)]
 pub(crate) enum Read {
     Value(Value),
-    /// Bits per second, or seconds.
+    /// A quantity in its base unit: bits per second, or seconds.
     Number(f64),
     Rate(Rate),
     Integers(Vec<i64>),
@@ -23,7 +23,7 @@ pub(crate) struct Field {
     pub(crate) read: Read,
     /// Byte range of the value in the file; `None` for a default.
     pub(crate) at: Option<Range<usize>>,
-    /// Byte ranges of list entries.
+    /// Byte ranges of the entries in the file, if the value is a list; otherwise empty.
     pub(crate) items: Vec<Range<usize>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Field {
 pub(crate) struct Fields {
     /// Byte range of the section head, or of the inline table.
     pub(crate) at: Range<usize>,
-    /// The chosen variant.
+    /// The variant of the section that its `kind` selects, if any.
     pub(crate) variant: Option<&'static str>,
     pub(crate) fields: BTreeMap<&'static str, Field>,
 }
@@ -43,24 +43,26 @@ impl Fields {
         self.fields.get(key).map(|field| &field.read)
     }
 
-    /// Position of the value in the file; of the section if it is absent.
+    /// Returns the position of a key's value in the file, or that of the section if the file does
+    /// not have the key.
     pub(crate) fn place(&self, key: &str) -> Range<usize> {
         let given = self.fields.get(key).and_then(|field| field.at.clone());
         given.unwrap_or_else(|| self.at.clone())
     }
 
-    /// Position of a list entry; of the value if it is not a list.
+    /// Returns the position of a list entry in the file, or that of the whole value if it has no
+    /// such entry.
     pub(crate) fn item_place(&self, key: &str, index: usize) -> Range<usize> {
         let item = self.fields.get(key).and_then(|field| field.items.get(index).cloned());
         item.unwrap_or_else(|| self.place(key))
     }
 
-    /// Whether the file itself has the key.
+    /// Returns whether the file itself has the key, so that its value is not a default.
     pub(crate) fn is_given(&self, key: &str) -> bool {
         self.fields.get(key).is_some_and(|field| field.at.is_some())
     }
 
-    /// The parameters of a stage or source; `None` if one could not be read.
+    /// Returns the parameters of a stage or source; `None` if one of them could not be read.
     pub(crate) fn params(&self, specs: &[ParamSpec]) -> Option<Params> {
         let mut params = Params::new();
         for spec in specs {
@@ -81,7 +83,7 @@ impl Fields {
         }
     }
 
-    /// An integer in the range of the key.
+    /// Returns an integer value, which fits into `T` because of the key's range.
     pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Option<T> {
         match self.value(key)? {
             Value::Integer(value) => T::try_from(*value).ok(),
@@ -124,7 +126,7 @@ impl Fields {
         }
     }
 
-    /// Integers, which fit because of the key's range.
+    /// Returns a list of integers, which fit into `T` because of the key's range.
     pub(crate) fn integers<T: TryFrom<i64>>(&self, key: &str) -> Option<Vec<T>> {
         match self.read(key)? {
             Read::Integers(list) => list.iter().map(|&i| T::try_from(i).ok()).collect(),

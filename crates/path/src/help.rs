@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Help text for every section and key.
+//! Generates the help text for every section and key of a path file.
 
 use crate::keys::{FILE, Key, Kind, Omitted, Section, toml_of};
 use crate::spec::Kinds;
@@ -7,14 +7,16 @@ use crate::suggest::list;
 use crate::value::expected;
 use std::fmt::Write;
 
-/// All keys of the file and the parameters of `kinds`, one section after the other.
+/// Returns the help text for all keys of a path file and all parameters of `kinds`, section by
+/// section.
 pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     let mut text = String::new();
     section(&mut text, &FILE, kinds.into());
     text
 }
 
-/// Writing to a `String` does not fail; the results are ignored here, in one place.
+/// Writes one indented line. Writing to a `String` does not fail, so the result is ignored here, in
+/// one place.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every section and key of a path file.
 //!
-//! This one table drives the check, the defaults, the published schema and the help. Stage
-//! parameters are added from the specifications of their kinds. Constraints between keys are
-//! checked with the whole file.
+//! The check, the defaults, the published schema and the help all come from this one table. The
+//! parameters of stages are added from the specifications of their kinds. Constraints between keys
+//! are checked when the path is built from the whole file.
 
 mod costs;
 mod source;
@@ -18,7 +18,8 @@ pub const MAX_STAGES: usize = 16;
 /// Maximum number of workers per path, including replicas.
 pub const MAX_WORKERS: usize = 64;
 
-/// Maximum number of sections with the same name to read: more than any name may have.
+/// Maximum number of repeated sections of one name that are read. It is higher than the limit for
+/// any section.
 pub(crate) const MAX_SECTIONS: usize = 1024;
 
 /// Largest CPU number: Linux on x86 can be built for 8192 CPUs (`NR_CPUS`).
@@ -33,29 +34,31 @@ pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
 /// order spreads the sizes, so that any few consecutive packets resemble the mix.
 pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
 
-/// One key.
+/// One key of a path file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Key {
     /// The key as written in the file.
     pub name: &'static str,
-    /// The required value.
+    /// Kind of value that the key requires.
     pub kind: Kind,
-    /// Behaviour if it is omitted.
+    /// Behaviour if the key is omitted.
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
-    /// An example value as written in the file; empty if the kind or the default provides one.
+    /// An example value as written in the file; empty if the kind of value or the default serves as
+    /// the example.
     pub example: &'static str,
 }
 
-/// Required value of a key.
+/// Kind of value that a key requires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Any type of stage parameter.
+    /// A value of one of the types that parameters of stages have.
     Param(ParamKind),
     /// A non-empty string without control characters.
     Label,
-    /// Letters, digits, `-` and `_`: names that stay readable in `a+b | c x2`.
+    /// A name of letters, digits, `-` and `_`, which stays readable in the short form of a mapping:
+    /// `a+b | c x2`.
     Name,
     /// The word that chooses a [`Variant`] of the section.
     Variant,
@@ -74,9 +77,9 @@ pub enum Kind {
     OfferedRate,
     /// Frame sizes in bytes: a number, a list of numbers, or `"imix"`.
     Sizes,
-    /// CPU numbers.
+    /// A list of CPU numbers.
     Processors,
-    /// At least one stage name.
+    /// A list of at least one stage name.
     StageNames,
     /// A section: `[name]`.
     Table(&'static Section),
@@ -87,56 +90,57 @@ pub enum Kind {
 /// Behaviour if a key is omitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Omitted {
-    /// This value, or the file is rejected if it is required.
+    /// The key has this default value; if the key is required, the file is rejected.
     Is(Default),
-    /// The behaviour described in words.
+    /// The key has no value, with the meaning described in words.
     Means(&'static str),
-    /// The same as an empty section.
+    /// The key, which is a section, is treated as if it were present but empty.
     EmptySection,
 }
 
-/// A group of keys.
+/// A section of a path file: a group of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Section {
     /// Spelling of the section in messages; empty for the whole file.
     pub title: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Keys of every variant.
+    /// Keys that every variant of the section has.
     pub keys: &'static [Key],
-    /// Where the keys that depend on `kind` come from.
+    /// Source of the keys that depend on the section's `kind`.
     pub variants: Variants,
 }
 
-/// A built-in variant: kind, help, keys.
+/// A built-in variant of a section: the value of `kind`, one line of help, and the keys that it
+/// adds.
 pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 
-/// Where the variants of a section come from.
+/// Source of the variants of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
-    /// No variants.
+    /// The section has no variants.
     None,
-    /// These.
+    /// These built-in variants.
     Fixed(&'static [FixedVariant]),
-    /// These variants, and the registered kinds of source.
+    /// These built-in variants, and the registered kinds of source.
     Sources(&'static [FixedVariant]),
     /// The registered kinds of stage.
     Stages,
 }
 
-/// Keys that a value of `kind` adds to a section.
+/// A variant of a section, selected by its key `kind`, which adds keys to the section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
     /// The value of `kind`.
     pub kind: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// The keys it adds.
+    /// The keys that the variant adds to the section.
     pub keys: Vec<Key>,
 }
 
 impl Section {
-    /// Location of a key of the section, as shown in messages.
+    /// Returns the location of the section's keys in words, as shown in messages.
     pub(crate) fn within(&self) -> String {
         match self.title {
             "" => "at the top of the file".to_owned(),
@@ -144,7 +148,7 @@ impl Section {
         }
     }
 
-    /// The variants of the section for the registered kinds.
+    /// Returns the variants of the section, including those of the registered `kinds`.
     pub fn variants(&self, kinds: Kinds<'_>) -> Vec<Variant> {
         let fixed = |all: &'static [FixedVariant]| {
             all.iter().map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
@@ -175,7 +179,7 @@ impl Variant {
 }
 
 impl Key {
-    /// A parameter of a stage or source as a key.
+    /// Returns the key for a parameter of a stage or source.
     fn of_param(param: &ParamSpec) -> Self {
         let omitted = match param.default {
             Default::Absent(meaning) => Omitted::Means(meaning),
@@ -185,12 +189,12 @@ impl Key {
         Self { name: param.name, kind, omitted, help: param.help, example: "" }
     }
 
-    /// Whether the file is rejected without it.
+    /// Returns whether a file without the key is rejected.
     pub fn is_required(&self) -> bool {
         self.omitted == Omitted::Is(Default::Required)
     }
 
-    /// A valid value as written in the file; empty for sections.
+    /// Returns an example of a valid value as written in the file; empty for sections.
     pub fn example(&self) -> String {
         if !self.example.is_empty() {
             return self.example.to_owned();
@@ -212,7 +216,8 @@ impl Key {
         }
     }
 
-    /// Spelling of the key in messages: `[name]` and `[[name]]` for sections.
+    /// Returns the key as written in messages: `[name]` or `[[name]]` for sections, otherwise
+    /// `'name'`.
     pub(crate) fn shown(&self) -> String {
         match self.kind {
             Kind::Table(_) => format!("[{}]", self.name),
@@ -222,7 +227,7 @@ impl Key {
     }
 }
 
-/// A default as written in the file; `None` if there is none.
+/// Returns a default as it would be written in the file; `None` if there is no default value.
 pub(crate) fn toml_of(default: Default) -> Option<String> {
     match default {
         Default::Required | Default::Absent(_) => None,
@@ -233,7 +238,7 @@ pub(crate) fn toml_of(default: Default) -> Option<String> {
     }
 }
 
-/// A string as written in the file.
+/// Returns a string as it is written in the file, with quotation marks.
 pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
@@ -262,7 +267,7 @@ const fn text(value: &'static str) -> Omitted {
     Omitted::Is(Default::Text(value))
 }
 
-/// The entire file.
+/// The keys of an entire path file.
 pub static FILE: Section = Section {
     title: "",
     help: "A packet path.",

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The description of a packet path: stages, rings, mapping, line; its TOML.
+//! The description of a packet path (stages, rings, mapping, line), and the TOML file that contains
+//! it.
 //!
 //! [`check::read`] turns a file into a [`model::Path`] or reports all its errors. The keys of the
-//! file are one table, [`keys::FILE`], from which the check, the defaults, the
-//! [schema](schema::schema) and the [help](help::help) come. This crate neither opens files nor
-//! knows any stages: texts and [specifications of stages](spec::StageSpec) are passed in.
+//! file are in one table, [`keys::FILE`], from which the check, the defaults, the
+//! [schema](schema::schema) and the [help](help::help) are derived. This crate neither opens files
+//! nor knows any stages: the text of a file and the [specifications of stages](spec::StageSpec) are
+//! passed in.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constraints on a mapping, and its short form.
+//! Checks the constraints on a mapping, and writes a mapping in its short form.
 //!
-//! Availability of the CPUs is not checked here.
+//! Whether the machine has the CPUs of a mapping is not checked here.
 
 use crate::keys::MAX_WORKERS;
 use crate::model::{Mapping, Segment, StageUse};
@@ -17,51 +17,52 @@ const SPELLED_OUT: usize = 4;
 pub enum Refusal {
     /// A segment has no stages, or does not begin where the previous one ends.
     NotConsecutive {
-        /// The segment, from 0.
+        /// Index of the segment, from 0.
         segment: usize,
     },
     /// The segments do not end with the last stage.
     NotCovered {
-        /// The first unassigned stage, or the number of stages if there are too many.
+        /// Index of the first stage that is not assigned; the number of stages if the segments go
+        /// beyond the last one.
         stage: usize,
     },
     /// A segment has no replicas.
     NoReplica {
-        /// The segment, from 0.
+        /// Index of the segment, from 0.
         segment: usize,
     },
     /// A segment lists CPUs, but not one per replica.
     CpuCount {
-        /// The segment, from 0.
+        /// Index of the segment, from 0.
         segment: usize,
-        /// CPUs it lists.
+        /// Number of CPUs that the segment lists.
         cpus: usize,
-        /// Its replicas.
+        /// Number of replicas of the segment.
         replicas: u32,
     },
     /// A CPU is used twice.
     CpuTwice {
-        /// The segment that mentions the CPU a second time, from 0.
+        /// Index of the segment that lists the CPU a second time, from 0.
         segment: usize,
-        /// Index of the processor within the worker, from 0.
+        /// Index in the segment's list of CPUs, from 0.
         index: usize,
-        /// The CPU.
+        /// Number of the CPU.
         cpu: u32,
     },
     /// A replicated segment has a stage with global state.
     GlobalState {
-        /// The segment, from 0.
+        /// Index of the segment, from 0.
         segment: usize,
-        /// The stage, from 0.
+        /// Index of the stage, from 0.
         stage: usize,
-        /// Its kind.
+        /// Kind of the stage.
         kind: &'static str,
     },
-    /// The segment takes the number of workers above [`MAX_WORKERS`].
+    /// With this segment, the number of workers exceeds [`MAX_WORKERS`].
     TooManyWorkers {
-        /// Workers up to and including it.
+        /// Index of the segment, from 0.
         segment: usize,
-        /// Workers up to and including this segment.
+        /// Number of workers up to and including this segment.
         workers: usize,
     },
 }
@@ -102,7 +103,7 @@ impl Mapping {
     /// Checks that the mapping can be run; `stages` are the specifications of the stages in order.
     ///
     /// # Errors
-    /// All reasons why it cannot, by segment.
+    /// Returns all reasons why the mapping cannot be run, in order of segments.
     pub fn check(&self, stages: &[StageSpec]) -> Result<(), Vec<Refusal>> {
         let mut refusals = Vec::new();
         let mut end = 0;
@@ -154,15 +155,16 @@ impl Segment {
     }
 }
 
-/// The mapping in one line: `parse+verify | filter+nat44 x2`. A segment of more than four stages is
-/// shown by its first and last, `parse…count`, which is unambiguous since segments are consecutive
-/// and names unique. CPUs are not shown.
+/// Returns the mapping in one line, such as `parse+verify | filter+nat44 x2`. A segment of more
+/// than four stages is shown by its first and last stage, `parse…count`, which is unambiguous since
+/// segments are consecutive and names unique. CPUs are not shown.
 pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     describe_names(mapping, &names)
 }
 
-/// Like [`describe`], for stages with these names, in order.
+/// Returns the mapping in one line as [`describe`] does, for stages with these names, in path
+/// order.
 pub fn describe_names(mapping: &Mapping, names: &[&str]) -> String {
     let segments = mapping.segments.iter().map(|segment| {
         let names = names.get(segment.stages.clone()).unwrap_or_default();

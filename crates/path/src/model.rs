@@ -8,7 +8,7 @@ use std::ops::Range;
 /// inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
-/// Value of [`Path::kernels`] for calling the best variant of each kernel.
+/// Value of [`Path::kernels`] that selects the best variant of each kernel.
 pub const SELECTED: &str = "selected";
 
 /// A packet path: source, processing, and workers.
@@ -33,18 +33,18 @@ pub struct Path {
     pub run: RunOptions,
 }
 
-/// Line rate.
+/// The line rate that a path should reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// Bits per second of one port, including preamble and gap.
     pub bits_per_s: f64,
-    /// Ports that feed the path.
+    /// Number of ports that feed the path.
     pub ports: u32,
 }
 
 impl Line {
-    /// Line rate in packets per second over all ports for frames of `mean_bytes` bytes (without
-    /// FCS).
+    /// Returns the line rate in packets per second over all ports, for frames of `mean_bytes` bytes
+    /// on average (without FCS).
     pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
         self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }
@@ -55,7 +55,7 @@ impl Line {
 pub enum Source {
     /// A pcap or pcapng file, replayed from memory.
     Capture {
-        /// The file, relative to the path file.
+        /// The file to replay, relative to the path file.
         file: String,
         /// Buffer size in bytes; longer frames are rejected and counted.
         buffer_bytes: u32,
@@ -73,12 +73,12 @@ pub enum Source {
         /// Buffer size in bytes.
         buffer_bytes: u32,
     },
-    /// Packets that a registered source derives from a capture.
+    /// Packets that a source registered by the program derives from a capture.
     Registered(SourceUse),
 }
 
 impl Source {
-    /// Buffer size in bytes.
+    /// Returns the buffer size in bytes.
     pub fn buffer_bytes(&self) -> u32 {
         match self {
             Self::Capture { buffer_bytes, .. }
@@ -87,7 +87,7 @@ impl Source {
         }
     }
 
-    /// The capture of the source, relative to the path file.
+    /// Returns the capture file of the source, relative to the path file; `None` for a generator.
     pub fn file(&self) -> Option<&String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Like [`Source::file`], but mutable.
+    /// Returns the capture file as [`Source::file`] does, but mutable.
     pub fn file_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
@@ -107,22 +107,23 @@ impl Source {
 /// Selection of packets from a capture, and treatment of frames that differ from those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
-    /// Whether coalesced TCP segments are cut to wire size.
+    /// Whether coalesced TCP segments (GRO, TSO) are cut to wire size.
     pub cut_segments: bool,
     /// Whether truncated frames are padded to their length on the wire.
     pub pad: bool,
-    /// Whether the rest is replayed if most bytes are skipped.
+    /// Whether the remaining frames are replayed even if more than half of the bytes are skipped.
     pub allow_left_out: bool,
-    /// Packets to skip at the start.
+    /// Number of packets to skip at the start of the capture.
     pub skip: u64,
     /// Maximum number of packets to read after the skipped ones.
     pub first: u64,
-    /// Keep one in this many address pairs, with all its packets; 1 keeps all.
+    /// Divisor for sampling: one in this many address pairs is kept, with all its packets; 1 keeps
+    /// all.
     pub sample: u32,
 }
 
 impl CaptureRules {
-    /// The defaults.
+    /// The default rules: all packets of the capture, segments cut, nothing padded.
     pub const WHOLE: Self = Self {
         cut_segments: true,
         pad: false,
@@ -157,9 +158,9 @@ pub struct SourceUse {
 /// Destination of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sink {
-    /// Nowhere.
+    /// Nowhere: packets are only counted.
     Null,
-    /// A pcap file.
+    /// A pcap file with the first packets.
     Capture {
         /// The file to write, relative to the working directory.
         file: String,
@@ -171,11 +172,12 @@ pub enum Sink {
 /// One stage of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageUse {
-    /// Unique within the path; the kind, unless the file gives a name.
+    /// Name of the stage, unique within the path; the same as its kind, unless the file gives a
+    /// name.
     pub name: String,
     /// Kind of stage.
     pub kind: String,
-    /// Its parameters, complete with defaults.
+    /// The stage's parameters with defaults; parameters without a default may be absent.
     pub params: Params,
 }
 
@@ -189,27 +191,27 @@ pub struct Mapping {
 /// Consecutive stages on one worker, and the number of such workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// Indices into [`Path::stages`].
+    /// Range of the segment's stages: indices into [`Path::stages`].
     pub stages: Range<usize>,
     /// Number of workers with these stages, each for its own flows. At least 1.
     pub replicas: u32,
-    /// CPUs to pin the replicas to, one each; empty leaves the choice to the program.
+    /// CPUs to pin the replicas to, one per replica; if empty, the program chooses them.
     pub cpus: Vec<u32>,
 }
 
 impl Mapping {
-    /// Run to completion: all `stages` stages on one worker.
+    /// Returns the run-to-completion mapping: all `stages` stages on one worker.
     pub fn merged(stages: usize) -> Self {
         Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
     }
 
-    /// Number of workers of the mapping.
+    /// Returns the number of workers in the mapping, including replicas.
     pub fn workers(&self) -> usize {
         self.segments.iter().map(|s| s.replicas as usize).sum()
     }
 }
 
-/// Offered rate.
+/// Rate at which the source offers packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
     /// As fast as the path accepts packets.
@@ -218,13 +220,13 @@ pub enum Rate {
     Line,
     /// Packets per second.
     PacketsPerSecond(f64),
-    /// Bits per second on the wire, including overhead.
+    /// Bits per second on the wire, including FCS, preamble and inter-frame gap.
     BitsPerSecond(f64),
-    /// With the packet gaps of the capture.
+    /// The recorded rate, with the packet gaps of the capture.
     Capture,
 }
 
-/// What a worker does when the next ring is full.
+/// What a worker does when the ring to the next segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
     /// Wait for room.
@@ -233,26 +235,26 @@ pub enum FullRing {
     Drop,
 }
 
-/// Length of a run.
+/// Condition that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunLength {
-    /// After this many seconds.
+    /// The run ends after this many seconds.
     Seconds(f64),
-    /// After this many packets from the source.
+    /// The run ends after this many packets from the source.
     Packets(u64),
 }
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunOptions {
-    /// Length of the run.
+    /// Condition that ends the run.
     pub length: RunLength,
-    /// Offered rate.
+    /// Rate at which the source offers packets.
     pub rate: Rate,
     /// Packets per burst, 1 to 256.
     pub burst: u32,
     /// Capacity of a ring in packets; a power of two.
     pub ring: u32,
-    /// What a worker does when a ring is full.
+    /// What a worker does when the ring to the next segment is full.
     pub full_ring: FullRing,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Parameters of a stage or source by name, checked against its specification.
+/// Parameters of a stage or source by name, checked against the specification of its kind.
 pub type Params = BTreeMap<String, Value>;
 
 /// The value of a parameter.
@@ -17,6 +17,6 @@ pub enum Value {
     Text(String),
     /// A list of strings.
     Texts(Vec<String>),
-    /// A number.
+    /// A floating-point number.
     Number(f64),
 }

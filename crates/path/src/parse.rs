@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses rates and times, in path files and on the command line.
 //!
-//! Errors quote the text and show the right form.
+//! Error messages quote the text and show the correct form.
 
 use crate::keys::MAX_SECONDS;
 use crate::model::Rate;
@@ -9,19 +9,20 @@ use crate::problem::shown;
 use crate::suggest;
 use linerate_record::units::{self, UnitError};
 
-/// Named rates.
+/// Rates that are written as a word.
 const WORDS: [(&str, Rate); 3] =
     [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
-/// The words that [`rate`] accepts.
+/// Returns the words that [`rate`] accepts.
 pub(crate) fn rate_words() -> [&'static str; 3] {
     WORDS.map(|(word, _)| word)
 }
 
-/// Duration of a run, such as `2s`, in seconds; above 0, at most 30 days.
+/// Parses the duration of a run, such as `2s`, and returns it in seconds. It must be above 0 and at
+/// most 30 days.
 ///
 /// # Errors
-/// The error in the text.
+/// Returns what is wrong with the text, in words.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let seconds = units::parse_duration(text).map_err(sentence)?.as_secs_f64();
     if seconds > 0.0 && seconds <= MAX_SECONDS {
@@ -30,18 +31,18 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     Err(format!("{} must be above 0 and at most 30 days", shown(text)))
 }
 
-/// A line rate, such as `10Gb/s`, in bits per second; above 0.
+/// Parses a line rate, such as `10Gb/s`, and returns it in bits per second. It must be above 0.
 ///
 /// # Errors
-/// The error in the text.
+/// Returns what is wrong with the text, in words.
 pub fn bit_rate(text: &str) -> Result<f64, String> {
     units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
 
-/// Offered rate: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
+/// Parses an offered rate: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
 ///
 /// # Errors
-/// The error in the text.
+/// Returns what is wrong with the text, in words.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if let Some((_, rate)) = WORDS.iter().find(|(word, _)| *word == text) {
         return Ok(*rate);
@@ -59,7 +60,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::PacketsPerSecond(rate.per_second()))
 }
 
-/// The error, with the quotation marks used in this crate.
+/// Returns the error message with the quotation marks used in this crate.
 fn sentence(error: UnitError) -> String {
     error.to_string().replace('`', "'")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An error in a file, and its display.
+//! Errors in a path file, and how they are displayed.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -7,23 +7,23 @@ use std::ops::{Range, RangeInclusive};
 /// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Column in characters, from 1. At most one past the end of the line.
+    /// Column number in characters, from 1; at most one past the end of the line.
     pub column: usize,
-    /// The error.
+    /// The error message.
     pub message: String,
-    /// The fix.
+    /// How to fix the error, if known.
     pub help: Option<String>,
-    /// The line in the file, with control characters replaced.
+    /// The text of the line, with control characters replaced.
     source_line: String,
     /// Number of characters to underline; at least 1.
     width: usize,
 }
 
 impl Problem {
-    /// The problem at the byte range `at` of `text`. Offsets outside the text count as its end,
-    /// offsets within a character as the character.
+    /// Returns the problem at the byte range `at` of `text`. An offset beyond the text is moved to
+    /// its end, and one within a character to the start of that character.
     pub(crate) fn locate(
         text: &str,
         at: &Range<usize>,
@@ -47,13 +47,14 @@ impl Problem {
         }
     }
 
-    /// The problem in compiler style: position, message, help, the line, and an underline.
+    /// Displays the problem in the style of a compiler: position, message and help, then the line
+    /// with the error underlined. `file` is the file's name.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         Rendered { problem: self, file }
     }
 }
 
-/// `line:column: message; help`.
+/// Displays a problem as `line:column: message; help`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
@@ -76,16 +77,17 @@ impl fmt::Display for Rendered<'_> {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Tabs are kept, so that the mark is aligned whatever the tab width.
+        // Tabs are kept in the indentation, so that the underline is aligned whatever the tab
+        // width.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
-/// Maximum number of errors shown: with more, these should be fixed first.
+/// Maximum number of errors shown. If there are more, the errors shown should be fixed first.
 pub const SHOWN: usize = 20;
 
-/// The mistakes in a file, by position. Never empty.
+/// The mistakes in a file, sorted by position. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
     /// The mistakes to show.
@@ -95,8 +97,9 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Converts mistakes to problems in `text`, sorted and without duplicates; only the first
-    /// [`SHOWN`], since each requires a scan of the text.
+    /// Converts mistakes to problems in `text`, sorted by position and without duplicates. Only the
+    /// first [`SHOWN`] are converted, since each requires a scan of the text; the others are
+    /// counted.
     pub(crate) fn in_text(text: &str, mut mistakes: Vec<Mistake>) -> Self {
         mistakes.sort_by(|a, b| {
             (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
@@ -108,18 +111,18 @@ impl Problems {
         Self { shown, more }
     }
 
-    /// The first [`SHOWN`] problems, by position.
+    /// Returns the first [`SHOWN`] problems, sorted by position.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.shown.iter()
     }
 
-    /// `and 3 more mistakes`, if some are not shown.
+    /// Returns a note such as `and 3 more mistakes`; `None` if all mistakes are shown.
     fn rest(&self) -> Option<String> {
         let noun = if self.more == 1 { "mistake" } else { "mistakes" };
         (self.more > 0).then(|| format!("and {} more {noun}", self.more))
     }
 
-    /// The problems as [`Problem::display`] prints them.
+    /// Displays all problems as [`Problem::display`] does, and notes how many are not shown.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         AllRendered { problems: self, file }
     }
@@ -138,7 +141,7 @@ impl fmt::Display for AllRendered<'_> {
     }
 }
 
-/// One line per problem.
+/// Displays the problems, one per line.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.iter().enumerate() {
@@ -151,7 +154,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A mistake by its byte range.
+/// A mistake in a file, located by its byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) at: Range<usize>,
@@ -170,36 +173,39 @@ impl Mistake {
     }
 }
 
-/// Byte range of the line that contains `offset`, including the line end.
+/// Returns the byte range of the line that contains `offset`, including the line end.
 pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
     let start = char_boundary(text, offset);
     let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
     line_start(text, start)..=end
 }
 
-/// Start of the line that contains `offset`, after any byte order mark.
+/// Returns the start of the line that contains `offset`, after the byte order mark if the text
+/// begins with one.
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
 
-/// Length of the byte order mark at the start of the text.
+/// Returns the length in bytes of the byte order mark at the start of the text, or 0 if there is
+/// none.
 fn byte_order_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
-/// The last character boundary up to `offset`.
+/// Returns the last character boundary at or before `offset`.
 fn char_boundary(text: &str, offset: usize) -> usize {
     let within = offset.min(text.len());
     (0..=within).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// Safe replacement for the character `c` on a terminal.
+/// Returns `c`, or a replacement character if `c` is a control character that could affect a
+/// terminal.
 fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
-/// Text from the file, as quoted in messages.
+/// Returns text from the file as quoted in messages.
 pub(crate) fn shown(text: &str) -> String {
     format!("'{}'", text.escape_debug())
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys that had different names in earlier path files.
+//! Recognizes keys that had different names in earlier versions of the path file.
 
-/// Words in key names, old and new.
+/// Words in key names that were replaced: the old word and the new one.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
 
-/// New name of `written`, if it is among the `candidates`.
+/// Returns the new name of the key `written`, if it was renamed and the new name is among the
+/// `candidates`.
 pub(crate) fn now<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON schema of path files, for editors and for programs that write paths.
 //!
-//! It describes each key individually. Constraints between keys (matching names, a stage that must
-//! not be replicated) are left to [`read`](crate::check::read), as are the units of rates and
+//! The schema describes each key individually. Only [`read`](crate::check::read) checks constraints
+//! between keys (matching names, a stage that must not be replicated) and the units of rates and
 //! times.
 
 use crate::keys::{FILE, Key, Kind, MAX_BUFFER_BYTES, MAX_STAGES, MAX_WORKERS};
@@ -11,7 +11,7 @@ use crate::spec::{Default, Kinds, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
 
-/// The schema (draft 2020-12) of a packet path with these kinds of stages and sources.
+/// Returns the JSON schema (draft 2020-12) of a path file with these kinds of stages and sources.
 pub fn schema<'k>(kinds: impl Into<Kinds<'k>>) -> Value {
     let mut schema = section(&FILE, kinds.into());
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -69,8 +69,8 @@ fn table<'k>(
     })
 }
 
-/// Whether a table must have the key; the key that chooses the variant may only be omitted in the
-/// default variant.
+/// Returns whether the schema of a variant requires the key. The key that selects the variant may
+/// only be omitted for the default variant.
 fn must_be_given(key: &Key) -> bool {
     key.is_required() || key.kind == Kind::Variant
 }
@@ -120,7 +120,8 @@ fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
         Kind::Table(inner) => section(inner, kinds),
         Kind::Tables(inner) => {
             let items = section(inner, kinds);
-            // The ends of the path have costs too, and neighbours are limited like workers.
+            // The limit for costs is higher: the ends of the path have costs too, and neighbours
+            // (threads outside the path) are limited like workers.
             let of_costs = inner.title.starts_with("[[costs.");
             let most = if of_costs { MAX_WORKERS } else { MAX_STAGES };
             json!({ "type": "array", "items": items, "minItems": 1, "maxItems": most })

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Specifications of the kinds of stage, for path files.
+//! Specifications of the kinds of stage and source that a path file may use.
 //!
-//! The kinds themselves are elsewhere; they pass their specifications to the checker, so that one
-//! table serves the checker, the published schema and the help.
+//! The stages and sources themselves are implemented elsewhere. Their specifications are passed to
+//! this crate, so that one table serves the checker, the published schema and the help.
 
 use crate::params::{Params, Value};
 
-/// Smallest frame without its FCS, in bytes: Ethernet frames have at least 64 bytes with it (IEEE
-/// 802.3, 3.2.7), and captures and buffers leave its 4 bytes out.
+/// Smallest frame without its FCS, in bytes: Ethernet frames have at least 64 bytes with the FCS
+/// (IEEE 802.3, 3.2.7), and captures and buffers leave out its 4 bytes.
 pub const MIN_FRAME_BYTES: u32 = 60;
 
 /// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes before the frame are
@@ -26,19 +26,20 @@ pub enum State {
 }
 
 impl State {
-    /// Names in a path file.
+    /// Names of the states in a path file.
     pub const WORDS: [&str; 3] = ["none", "flow", "global"];
 
-    /// In the order of [`State::WORDS`].
+    /// All states, in the order of [`State::WORDS`].
     const ALL: [Self; 3] = [Self::None, Self::PerFlow, Self::Global];
 
-    /// The state with this name in [`State::WORDS`].
+    /// Returns the state with this name in a path file (see [`State::WORDS`]); `None` for another
+    /// word.
     pub fn of_word(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().zip(Self::ALL).find(|(name, _)| **name == word);
         found.map(|(_, state)| state)
     }
 
-    /// Its name in a path file.
+    /// Returns the state's name in a path file.
     pub fn word(self) -> &'static str {
         Self::WORDS[Self::ALL.iter().position(|state| *state == self).unwrap_or(0)]
     }
@@ -72,22 +73,22 @@ pub enum ParamKind {
 /// Meaning of an omitted parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
-    /// It must be given.
+    /// There is no default: the parameter must be given.
     Required,
-    /// This boolean.
+    /// The parameter has this boolean value.
     Bool(bool),
-    /// This number.
+    /// The parameter has this integer value.
     Integer(i64),
-    /// This string.
+    /// The parameter has this string value.
     Text(&'static str),
-    /// An empty list.
+    /// The parameter is an empty list.
     EmptyTexts,
-    /// No default: the parameter is absent, with this meaning.
+    /// There is no default value: the parameter is absent, and the text says what that means.
     Absent(&'static str),
 }
 
 impl Default {
-    /// The default value, if any.
+    /// Returns the default value, if there is one.
     pub fn value(self) -> Option<Value> {
         match self {
             Self::Required | Self::Absent(_) => None,
@@ -102,11 +103,11 @@ impl Default {
 /// One parameter of a kind of stage or source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// Its key; not `kind` or `name`, which every stage has.
+    /// The parameter's key in the file; not `kind` or `name`, which every stage has.
     pub name: &'static str,
-    /// Its type and range.
+    /// Type and range of the parameter.
     pub kind: ParamKind,
-    /// Its value if omitted.
+    /// Value of the parameter if it is omitted.
     pub default: Default,
     /// One line of help, unit included.
     pub help: &'static str,
@@ -119,47 +120,49 @@ pub struct StageSpec {
     pub kind: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Its parameters.
+    /// Parameters of the stage.
     pub params: &'static [ParamSpec],
-    /// Whether a `parse` must precede it.
+    /// Whether a `parse` stage must precede the stage in the path.
     pub needs_headers: bool,
-    /// Its state, which determines whether it can be replicated.
+    /// State that the stage keeps, which determines whether it can be replicated.
     pub state: State,
-    /// Whether packets of different flows keep their order. Order within a flow is always kept.
+    /// Whether the stage keeps packets of different flows in order. Order within a flow is always
+    /// kept.
     pub keeps_order: bool,
-    /// Drop causes, as worded in the report.
+    /// Causes for which the stage drops packets, as worded in the report.
     pub drop_causes: &'static [&'static str],
 }
 
-/// A kind of source that derives its packets from a capture. In addition to its parameters it has
-/// the keys `file` and `buffer_bytes` of every such source.
+/// A kind of source that derives its packets from a capture. In addition to its parameters, it has
+/// the keys of every source that reads a capture, such as `file` and `buffer_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
     /// Value of `kind = "..."`.
     pub kind: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Its parameters.
+    /// Parameters of the source.
     pub params: &'static [ParamSpec],
-    /// Checks individually valid parameters together; also gets the buffer size in bytes.
+    /// Checks the constraints between parameters that are valid individually. The second argument
+    /// is the buffer size in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
-    /// Frame size in bytes, if independent of the capture.
+    /// Returns the frame size in bytes, if it does not depend on the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
 }
 
-/// Incompatible parameters.
+/// Error for parameters that are not compatible with each other or with the buffer size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The parameter to report.
+    /// Name of the parameter at which the error is reported.
     pub param: &'static str,
-    /// The error.
+    /// The error message.
     pub message: String,
-    /// The fix.
+    /// How to fix the error.
     pub help: String,
 }
 
 impl Misfit {
-    /// Frames of this size do not fit into a buffer.
+    /// Returns the error for a parameter that makes frames too long for a buffer.
     pub fn too_long(param: &'static str, bytes: u32, buffer_bytes: u32) -> Self {
         Self {
             param,
@@ -169,7 +172,8 @@ impl Misfit {
     }
 }
 
-/// The registered kinds of stage and of source, in addition to the sources of every build.
+/// The registered kinds of stage and source. The built-in sources (capture and generator) are
+/// available in addition.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kinds<'k> {
     /// The kinds of stage.

@@ -3,12 +3,13 @@
 
 use crate::problem::shown;
 
-/// The candidate closest to `written`, if it is close enough.
+/// Returns the candidate closest to `written`, if it is close enough.
 ///
-/// Close means: equal except for case and `-` for `_`; or at most one edit (insertion, deletion,
-/// replacement, transposition) per three characters; or a prefix of at least three characters of
-/// exactly one candidate; or such a prefix followed by one wrong character, of a candidate that is
-/// at most one character longer.
+/// A candidate is close if one of the following holds. It equals `written` except for case and `-`
+/// for `_`. It differs by at most one edit (insertion, deletion, replacement, transposition) per
+/// three characters. It is the only candidate that begins with `written`, which has at least three
+/// characters. Or it is the only candidate that begins with `written` without its last character
+/// (again at least three characters), and it is at most one character longer than `written`.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -35,8 +36,8 @@ pub(crate) fn nearest<'a>(
     only(&wanted).or_else(|| only(but_last).filter(is_as_long))
 }
 
-/// `renamed to 'x'` for an old name, `did you mean 'x'?` if a candidate is close, otherwise all
-/// candidates.
+/// Returns the help for an unknown name: `renamed to 'x'` for an old name, `did you mean 'x'?` if a
+/// candidate is close, otherwise the list of all candidates.
 pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
     if let Some(name) = crate::renamed::now(written, candidates.iter().copied()) {
@@ -49,7 +50,7 @@ pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// Quoted names, separated by commas.
+/// Returns the names in quotation marks, separated by commas.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(shown).collect::<Vec<_>>().join(", ")
 }

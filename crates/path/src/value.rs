@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks one value of the file against its key.
+//! Checks one value of a path file against its key.
 //!
-//! Sections are not values; they are checked with the whole file.
+//! Sections are not values; the pass over the whole file checks them.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -16,10 +16,10 @@ use toml::de::DeValue;
 
 type Given<'t> = Spanned<DeValue<'t>>;
 
-/// The word for [`IMIX_BYTES`].
+/// Word in a path file that stands for the frame sizes in [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
-/// Reads a value, or reports everything wrong with it.
+/// Reads the value of a key; returns all its mistakes if it is invalid.
 pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
@@ -44,7 +44,7 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
     Ok(Field { read, at: Some(given.span()), items: items(given) })
 }
 
-/// Name of a kind of value in messages and help.
+/// Returns the description of a kind of value for messages and help.
 pub(crate) fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Param(ParamKind::Bool) => "true or false".to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
     }
 }
 
-/// Description of a value of the wrong kind.
+/// Returns the description of a value by its TOML type, for messages.
 fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -90,14 +90,14 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Error for a value of the wrong type.
+/// Returns the mistake for a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
 
-/// `mistake` with an example of the key as help, if there is one.
+/// Returns `mistake` with an example of the key as its help, if the key has an example.
 pub(crate) fn with_example(key: &Key, mistake: Mistake) -> Mistake {
     let example = key.example();
     if example.is_empty() {
@@ -143,7 +143,8 @@ fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mist
     Err(vec![unknown_word(key, given, &text, words.iter().copied())])
 }
 
-/// Error for an unknown word.
+/// Returns the mistake for a value `text` that is not one of the valid `words`; its help suggests
+/// one.
 pub(crate) fn unknown_word<'a>(
     key: &Key,
     given: &Given<'_>,
@@ -177,7 +178,7 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
     Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
-/// Reads the entries of a list with `entry`; returns all mistakes if there are any.
+/// Reads each entry of a list with `entry`; returns the mistakes of all entries if there are any.
 fn list<T>(
     key: &Key,
     given: &Given<'_>,
@@ -197,7 +198,7 @@ fn list<T>(
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
-/// Error for an invalid list entry.
+/// Returns the mistake for a list entry that is not `what`.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());
@@ -233,7 +234,8 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// An integer from `min` to `max`, inclusive. `part` names the part of the value.
+/// Reads an integer from `min` to `max`, inclusive. `part` is text that precedes the key's name in
+/// the message, such as `an entry of ` for list entries.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));
@@ -288,7 +290,7 @@ fn power_of_two(
     Err(vec![Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and ")))])
 }
 
-/// A string that `parse` turns into a quantity.
+/// Reads a string and converts it to a quantity with `parse`.
 fn quantity<T>(
     key: &Key,
     given: &Given<'_>,
@@ -298,7 +300,7 @@ fn quantity<T>(
     parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
-/// Frame sizes; the whole-file check verifies that they fit into the buffers.
+/// Reads the frame sizes. Whether they fit into the buffers is checked later, with the whole file.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {

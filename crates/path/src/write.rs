@@ -5,10 +5,10 @@ use crate::model::{Mapping, Path, SELECTED, Segment};
 use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// The path file `text` of `path` with `mapping` and `burst` replaced, and with the kernels and
-/// capture path of `path`: a file in another directory needs a different capture path. Everything
-/// else stays as it is: comments, order, spacing, line endings. Comments inside the list of workers
-/// are lost.
+/// Returns the path file `text` of `path` with its mapping and burst replaced by `mapping` and
+/// `burst`, and with the kernels and the capture file of `path`: a file written to another
+/// directory needs a different capture path. Everything else stays as it is: comments, order,
+/// spacing, line endings. Comments inside the list of workers are lost.
 ///
 /// # Errors
 /// If `text` is not TOML, or `mapping`, `run` or `source` is not a section; never for the text
@@ -39,15 +39,15 @@ pub fn with_mapping(
     Ok(as_the_user_wrote(text, document.to_string()))
 }
 
-/// A section at the end of the file, after an empty line.
+/// Returns an empty section for the end of the file, preceded by an empty line.
 fn new_section() -> Item {
     let mut table = Table::new();
     table.decor_mut().set_prefix("\n");
     Item::Table(table)
 }
 
-/// Replaces a value, keeping the whitespace and comments around the old one. For a list written as
-/// repeated sections, the comment before the first one stays.
+/// Replaces the value of `key`, keeping the whitespace and comments around the old value. For a
+/// list written as repeated sections, the comment before the first section stays.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
         if old.is_str() && old.as_str() == value.as_str() {
@@ -67,7 +67,8 @@ fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// Restores line endings and a byte order mark, which the library normalizes.
+/// Restores the line endings and the byte order mark of the original `text`, which the TOML library
+/// normalizes.
 fn as_the_user_wrote(text: &str, mut written: String) -> String {
     let ends = text.matches('\n').count();
     if ends > 0 && text.matches("\r\n").count() == ends {
@@ -79,7 +80,7 @@ fn as_the_user_wrote(text: &str, mut written: String) -> String {
     written
 }
 
-/// The value of `workers`: one line per segment.
+/// Returns the value of the key `workers`, with one line per segment.
 fn workers(path: &Path, mapping: &Mapping) -> Array {
     let mut array: Array = mapping
         .segments

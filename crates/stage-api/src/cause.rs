@@ -16,7 +16,8 @@ macro_rules! causes {
         const CAUSES: &[&str] = &[$($name),+];
 
         impl Cause {
-            /// Passes a packet that the check accepted and drops any other.
+            /// Returns the verdict for a packet: passes it if the check succeeded, drops it for the
+            /// cause otherwise.
             #[inline]
             fn judge(result: Result<(), Self>) -> $crate::Verdict {
                 match result {

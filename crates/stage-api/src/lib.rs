@@ -30,19 +30,19 @@ pub use linerate_dataplane::{
 /// The kinds that a crate adds to the program.
 #[derive(Clone, Copy)]
 pub struct Extension {
-    /// Kinds of stage.
+    /// Kinds of stage that the crate provides.
     pub stages: &'static [StageKind],
-    /// Kinds of source.
+    /// Kinds of source that the crate provides.
     pub sources: &'static [source::SourceKind],
 }
 
 impl Extension {
-    /// The stage kind with this name.
+    /// Returns the stage kind with this name.
     pub fn stage(&self, kind: &str) -> Option<&'static StageKind> {
         self.stages.iter().find(|known| known.spec.kind == kind)
     }
 
-    /// The source kind with this name.
+    /// Returns the source kind with this name.
     pub fn source(&self, kind: &str) -> Option<&'static source::SourceKind> {
         self.sources.iter().find(|known| known.spec.kind == kind)
     }
@@ -51,7 +51,7 @@ impl Extension {
     /// the text does not give one.
     ///
     /// # Errors
-    /// Every error in the text.
+    /// All errors in the text, not only the first.
     pub fn read(&self, text: &str, stem: &str) -> Result<testing::Path, testing::Problems> {
         let stages: Vec<_> = self.stages.iter().map(|kind| kind.spec).collect();
         let sources: Vec<_> = self.sources.iter().map(|kind| kind.spec).collect();
@@ -60,7 +60,7 @@ impl Extension {
     }
 }
 
-/// How a kind is specified for path descriptions.
+/// Specifications of kinds, as path descriptions use them.
 pub mod spec {
     pub use linerate_path::spec::{
         Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec,
@@ -68,13 +68,13 @@ pub mod spec {
     };
 }
 
-/// Parameters as a stage reads them.
+/// Parameters of stages and sources, with readers and types for their values.
 pub mod params {
     pub use linerate_dataplane::params::{Address4, Mac, Reader, fail};
     pub use linerate_path::model::{Params, Value};
 }
 
-/// Checksum arithmetic, and the kernels by name.
+/// Checksum arithmetic, and the kernels (checksum and copy routines) by name.
 pub mod kernels {
     pub use linerate_kernels::{Kernels, Sum, checksum};
 }

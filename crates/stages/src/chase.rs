@@ -55,7 +55,8 @@ struct Chase {
     loads: u32,
 }
 
-/// Lines linked into one cycle. At most 2^24 lines, so their indices fit.
+/// Returns cache lines linked into one cycle. There are at most 2^24 of them, so their indices fit
+/// into 32 bits.
 fn cycle(lines: usize) -> Vec<Line> {
     let mut cycle: Vec<Line> = (0..lines).map(|i| Line { next: i as u32 }).collect();
     let mut random = fastrand::Rng::with_seed(1);
@@ -77,8 +78,8 @@ impl Stage for Chase {
     }
 }
 
-/// Hash of the first 64 bytes of a frame, which differ between the packets of a flow: lengths,
-/// identifications, sequence numbers.
+/// Returns a hash of the first 64 bytes of a frame, which differ between the packets of a flow:
+/// lengths, identifications, sequence numbers.
 fn entry(frame: &[u8]) -> u64 {
     let words = frame[..frame.len().min(64)].chunks(8).map(|chunk| {
         let mut word = [0; 8];

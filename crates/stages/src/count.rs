@@ -53,7 +53,7 @@ fn class(layers: &Layers) -> usize {
 #[derive(Default)]
 struct Count {
     classes: [(u64, u64); NAMES.len()],
-    /// Smallest and largest frame seen; `None` before the first frame.
+    /// Sizes in bytes of the smallest and the largest frame seen; `None` before the first frame.
     extremes: Option<(usize, usize)>,
 }
 

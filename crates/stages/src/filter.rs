@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `filter`: permits or denies packets by rules over the 5-tuple; the first rule that matches wins.
 //!
-//! Fragments: only the first one carries ports. Rules with ports do not match later fragments;
-//! rules without do. A later fragment that no rule matches is handled according to the parameter
-//! `fragments`, not `default`: since the first fragment is filtered by its ports, and a packet
-//! without its first fragment is never reassembled, `permit` is safe (RFC 1858, section 2). A later
-//! TCP fragment at offset 1, which could overwrite the flags of the first, is always dropped (RFC
-//! 1858, 4.2).
+//! Of the fragments of a packet, only the first one carries ports. Rules with ports do not match
+//! later fragments; rules without ports do. A later fragment that no rule matches is handled
+//! according to the parameter `fragments`, not `default`: since the first fragment is filtered by
+//! its ports, and a packet without its first fragment is never reassembled, `permit` is safe (RFC
+//! 1858, section 2). A later TCP fragment at offset 1, which could overwrite the flags of the
+//! first, is always dropped (RFC 1858, 4.2).
 //!
 //! Not supported: connection state, TCP flags, ICMP types.
 
@@ -23,9 +23,9 @@ use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 causes! {
     /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
-    /// Denied by a rule or by default.
+    /// The packet is denied by a rule or by default.
     Denied = "denied",
-    /// Denied by the fragment policy.
+    /// The packet is a fragment and is denied by the fragment policy.
     Fragment = "fragment",
 }
 
@@ -200,7 +200,8 @@ fn key<A>(frame: &[u8], layers: &Layers, source: A, destination: A) -> Result<Ke
     Ok(key)
 }
 
-/// The verdict of the first rule that matches.
+/// Returns the verdict of the first rule that matches (`true` for permit); `None` if no rule
+/// matches.
 #[inline]
 fn first_match<A: rule::Address>(rules: &[Rule<A>], key: &Key<A>) -> Option<bool> {
     rules.iter().find(|rule| rule.matches(key)).map(|rule| rule.permit)
@@ -211,7 +212,8 @@ fn be128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Whether a packet is a later TCP fragment that starts at the ninth byte of the original payload.
+/// Returns whether a packet is a later TCP fragment that starts at the ninth byte of the original
+/// payload.
 fn is_at_offset_1(frame: &[u8], layers: &Layers) -> bool {
     let offset = match layers.ip_version {
         4 => array::<20>(frame, layers.l3.into()).map(|h| be16(h, 6) & 0x1fff),

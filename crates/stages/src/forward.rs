@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `forward`: what a router does to a packet that it forwards.
+//! `forward`: does what a router does to a packet that it forwards.
 //!
 //! IPv4 (RFC 1812): the TTL is decremented and the checksum updated incrementally (5.3.1, RFC
 //! 1624); addresses that must not be forwarded are dropped (5.3.7; link-local: RFC 3927, 2.7). IPv6
@@ -24,9 +24,9 @@ causes! {
     /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
     TtlExpired = "ttl_expired",
-    /// An address that must not be forwarded between networks.
+    /// The packet has an address that must not be forwarded between networks.
     Martian = "martian",
-    /// Multicast or broadcast, which this stage does not forward.
+    /// The packet is multicast or broadcast, which this stage does not forward.
     NotUnicast = "not_unicast",
     NoRoute = "no_route",
 }
@@ -75,7 +75,7 @@ struct Forward {
 struct NextHop {
     /// Destination and source MAC addresses of frames sent to this next hop.
     addresses: [u8; 12],
-    /// Packets sent to this next hop.
+    /// Number of packets sent to this next hop.
     sent: u64,
 }
 
@@ -191,7 +191,8 @@ fn parse_route(text: &str) -> Result<(Prefix, Mac), String> {
     }
 }
 
-/// Special-use addresses: "this network" 0/8, loopback 127/8, link-local 169.254/16, class E 240/4.
+/// Returns whether an address is special: "this network" 0/8, loopback 127/8, link-local
+/// 169.254/16, or class E 240/4.
 #[inline]
 fn is_martian_v4(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 240..) || address >> 16 == 0xa9fe
@@ -209,7 +210,7 @@ fn check_v4(source: u32, destination: u32) -> Result<(), Cause> {
     if is_martian_v4(destination) { Err(Cause::Martian) } else { Ok(()) }
 }
 
-/// Unspecified, loopback, link-local fe80::/10.
+/// Returns whether an address is special: unspecified, loopback, or link-local fe80::/10.
 #[inline]
 fn is_martian_v6(address: u128) -> bool {
     address <= 1 || address >> 118 == 0xfe80 >> 6

@@ -24,7 +24,7 @@ use std::net::Ipv4Addr;
 causes! {
     /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
-    /// The outer packet is a fragment.
+    /// The outer packet is a fragment, which cannot be decapsulated.
     Fragment = "fragment",
     /// The outer source is not `remote`.
     UnknownPeer = "unknown_peer",
@@ -36,10 +36,10 @@ causes! {
     BadKey = "bad_key",
     /// The payload is neither IPv4 nor IPv6.
     BadProtocol = "bad_protocol",
-    /// The inner header is inconsistent, in itself or with the outer one.
+    /// The inner header is inconsistent, in itself or with the length of the outer packet.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
-    /// Congestion was experienced in the tunnel, and the inner packet cannot signal it.
+    /// Congestion was experienced in the tunnel, but the inner packet cannot signal it.
     Congestion = "congestion",
 }
 
@@ -121,7 +121,8 @@ impl Stage for Decap {
     }
 }
 
-/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890).
+/// Flags in the first byte of a GRE header (RFC 2784, RFC 2890), here and in the following
+/// constants.
 const CHECKSUM_PRESENT: u8 = 0x80;
 const KEY_PRESENT: u8 = 0x20;
 const SEQUENCE_PRESENT: u8 = 0x10;
@@ -130,7 +131,7 @@ const SEQUENCE_PRESENT: u8 = 0x10;
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {
-    /// The outer header of a packet from the tunnel; `None` for any other packet.
+    /// Returns the outer IPv4 header of a packet from the tunnel; `None` for any other packet.
     #[inline]
     fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
         let layers = packet.meta().layers;

@@ -7,8 +7,8 @@
 //! The Ethernet header, including VLAN tags, is moved in front of the outer header; link-layer
 //! padding is removed.
 //!
-//! They are separate kinds because the sequence number is global tunnel state, which rules out
-//! replication.
+//! `gre_encap_sequenced` is a separate kind because the sequence number is global tunnel state,
+//! which rules out replication.
 //!
 //! Not supported: fragmentation (a packet too long for `mtu` is dropped, whether DF is set or not),
 //! the GRE checksum, ICMP "packet too big", an outer IPv6 header.
@@ -27,7 +27,7 @@ causes! {
     Unparsed = "unparsed",
     /// The outer packet would be longer than `mtu`.
     TooBig = "too_big",
-    /// Too little headroom in the buffer.
+    /// The buffer has too little headroom for the outer headers.
     NoHeadroom = "no_headroom",
 }
 
@@ -85,14 +85,14 @@ pub(crate) const SEQUENCED: StageKind = StageKind::new(
 );
 
 const IP_BYTES: usize = 20;
-/// The outer IPv4 header, and GRE with key and sequence number.
+/// Maximum length of the outer headers: IPv4, and GRE with key and sequence number.
 const MAX_OUTER_BYTES: usize = IP_BYTES + 12;
 
 struct Encap {
-    /// The outer headers; length, TOS, checksum, protocol type and sequence number are set per
-    /// packet.
+    /// The outer headers, in which length, TOS, checksum, protocol type and sequence number are set
+    /// per packet.
     template: [u8; MAX_OUTER_BYTES],
-    /// Bytes of `template` in use.
+    /// Number of bytes of `template` in use.
     outer_bytes: usize,
     mtu: usize,
     /// The next sequence number, if the tunnel is sequenced; the first is 0 (RFC 2890, 2.2).
@@ -104,7 +104,7 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
     let [Address4(local), Address4(remote)] = [params.parsed("local")?, params.parsed("remote")?];
     let key: i64 = params.integer("key")?;
     let mut template = [0; MAX_OUTER_BYTES];
-    // Version and header length; DF; TTL; protocol.
+    // The IPv4 fields are: version and header length, DF, TTL, protocol.
     (template[0], template[6], template[8], template[9]) = (0x45, 0x40, 64, protocol::GRE);
     template[12..16].copy_from_slice(&local.to_be_bytes());
     template[16..20].copy_from_slice(&remote.to_be_bytes());
@@ -175,7 +175,8 @@ impl Encap {
     }
 }
 
-/// TOS or traffic class of a packet, and its GRE protocol type.
+/// Returns the TOS or traffic class of a packet, and its GRE protocol type; `None` if the packet is
+/// not parsed.
 #[inline]
 fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
     let l3 = usize::from(layers.l3);

@@ -7,7 +7,7 @@
 
 use linerate_stage_api::{Fragment, Layers};
 
-/// IP protocol numbers (IANA registry "Protocol Numbers").
+/// IP protocol numbers, from the IANA registry "Protocol Numbers".
 pub(crate) mod protocol {
     pub(crate) const HOP_BY_HOP: u8 = 0;
     pub(crate) const ICMP: u8 = 1;
@@ -38,7 +38,7 @@ pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fault {
-    /// Neither IPv4 nor IPv6.
+    /// The frame is neither IPv4 nor IPv6.
     NotIp,
     /// The frame, or a fragment, ends within a header.
     CutHeader,
@@ -52,31 +52,31 @@ pub(crate) enum Fault {
 pub(crate) const FAULT_NAMES: [&str; 4] = ["not_ip", "cut_header", "bad_header", "ext_chain"];
 
 impl Fault {
-    /// Index into [`FAULT_NAMES`].
+    /// Returns the index of the fault in [`FAULT_NAMES`].
     pub(crate) fn index(self) -> u8 {
         self as u8
     }
 }
 
-/// The 16-bit big-endian number at offset `at`, which must be within `bytes`.
+/// Returns the 16-bit big-endian number at offset `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32-bit big-endian number at offset `at`, which must be within `bytes`.
+/// Returns the 32-bit big-endian number at offset `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The `N` bytes from offset `at`, if there are that many.
+/// Returns the `N` bytes from offset `at`, or `None` if `bytes` ends before that.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// The `N` bytes from offset `at`, if there are that many.
+/// Returns the `N` bytes from offset `at` for writing, or `None` if `bytes` ends before that.
 #[inline]
 pub(crate) fn array_mut<const N: usize>(bytes: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
     bytes.get_mut(at..)?.first_chunk_mut()
@@ -174,9 +174,9 @@ fn is_extension(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
-/// Length of an extension header from its length field, which counts units of 8 bytes beyond the
-/// first 8, or for AH units of 4 bytes beyond the first 8 (RFC 4302, 2.2); the fragment header has
-/// a fixed length.
+/// Returns the length of an IPv6 extension header in bytes, from its length field. The field counts
+/// units of 8 bytes beyond the first 8, or for AH units of 4 bytes beyond the first 8 (RFC 4302,
+/// 2.2); the fragment header has a fixed length.
 fn extension_bytes(kind: u8, length: u8) -> usize {
     match kind {
         protocol::FRAGMENT => 8,
@@ -185,8 +185,8 @@ fn extension_bytes(kind: u8, length: u8) -> usize {
     }
 }
 
-/// Whether a routing header of the IPv6 packet names a destination beyond the one in the IPv6
-/// header (segments left is not 0).
+/// Returns whether a routing header of the IPv6 packet names a destination beyond the one in the
+/// IPv6 header (segments left is not 0).
 pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
     let (Some(&first), mut at) = (frame.get(l3 + 6), l3 + 40) else {
@@ -206,7 +206,7 @@ pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     false
 }
 
-/// Checks the transport header and assembles the result.
+/// Checks the transport header and assembles the offsets of all headers.
 #[inline]
 fn finish(
     frame: &[u8],
@@ -225,9 +225,9 @@ fn finish(
     Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
-/// Whether `payload` contains the complete transport header. A first fragment that truncates the
-/// header is rejected, as any other packet would be (RFC 1858, RFC 7112), because filters could not
-/// match it.
+/// Checks that `payload` contains the complete transport header. A first fragment that truncates
+/// the header is rejected, as any other packet would be (RFC 1858, RFC 7112), because filters could
+/// not match it.
 #[inline]
 fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(), Fault> {
     match protocol {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages of a packet path that an edge router needs, and some with a known cost for
+//! The stages of a packet path that an edge router needs, and some stages with a known cost for
 //! experiments.
 //!
 //! [`KINDS`] is the table of kinds; each kind is in a separate file, which names the RFCs it
@@ -27,7 +27,7 @@ mod work;
 use linerate_stage_api::spec::StageSpec;
 use linerate_stage_api::{Extension, StageKind};
 
-/// Every kind of stage, in the order in which a path would use it.
+/// Every kind of stage in this crate, in the order in which a path would use it.
 pub static KINDS: &[StageKind] = &[
     parse::KIND,
     verify::KIND,
@@ -46,12 +46,12 @@ pub static KINDS: &[StageKind] = &[
 /// This crate's entries in the program's table of kinds.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[] };
 
-/// The specifications of all kinds, for the path checker.
+/// Returns the specifications of all kinds, for the path checker.
 pub fn specs() -> Vec<StageSpec> {
     KINDS.iter().map(|kind| kind.spec).collect()
 }
 
-/// The kind with this name.
+/// Returns the kind of stage with this name.
 pub fn kind(name: &str) -> Option<&'static StageKind> {
     KINDS.iter().find(|kind| kind.spec.kind == name)
 }

@@ -10,7 +10,7 @@
 //! - No port preservation or parity; outside ports are 1024 to 65535.
 //! - No timers: a mapping lives until its port is needed. When the ports of its group (below) are
 //!   used up, the mapping that has gone unused from inside for the longest time is evicted (`full =
-//!   "evict"`) or the new one is rejected (`full = "drop"`).
+//!   "evict"`) or the new mapping is rejected (`full = "drop"`).
 //! - No hairpinning: packets from inside addresses to the pool are dropped with a cause.
 //! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; in "unreachable",
 //!   "time exceeded" and "parameter problem" messages, both the outer packet and the packet they
@@ -22,8 +22,8 @@
 //! - Checksums are updated incrementally, so a wrong one stays wrong. A UDP checksum of zero stays
 //!   zero; one that comes out as zero is sent as 0xffff (RFC 768).
 //!
-//! ## Replicas without locks Each packet to be translated belongs to one bucket, and each bucket to
-//! one replica:
+//! ## Replicas without locks
+//! Each packet to be translated belongs to one RSS bucket, and each bucket to one replica:
 //!
 //! ```text
 //! from inside:   hash(inside address)               an ICMP error: of the inside address it quotes
@@ -35,8 +35,8 @@
 //! protocol (a group), in an order that does not depend on any packet outside the group. The output
 //! is therefore identical, byte for byte, for any distribution of buckets over replicas.
 //!
-//! If the source put a packet into a bucket other than the one its addresses call for here, for
-//! example because an earlier stage rewrote them, it is dropped as `misdirected`.
+//! If the source put a packet into a bucket other than the one its addresses call for in this
+//! stage, for example because an earlier stage rewrote them, it is dropped as `misdirected`.
 
 mod table;
 mod way;
@@ -56,17 +56,17 @@ use way::{Group, Refusal, Transport, Way};
 causes! {
     /// The packet has not passed through a `parse` stage.
     Unparsed = "unparsed",
-    /// Addressed to an unmapped port of the pool.
+    /// The packet is addressed to an unmapped port of the pool.
     NoMapping = "no_mapping",
     /// No outside port is free, and none may be evicted.
     NoPorts = "no_ports",
-    /// A fragment addressed to the pool.
+    /// The packet is a fragment addressed to the pool.
     Fragment = "fragment",
-    /// From inside to the pool.
+    /// The packet goes from an inside address to the pool.
     Hairpin = "hairpin",
-    /// A protocol, ICMP type or quoted packet that NAPT cannot translate.
+    /// The packet has a protocol, ICMP type or quoted packet that NAPT cannot translate.
     NotTranslatable = "not_translatable",
-    /// The source put the packet into the wrong bucket.
+    /// The source put the packet into a bucket other than the one its addresses call for.
     Misdirected = "misdirected",
 }
 
@@ -128,7 +128,7 @@ struct Realm {
     pool: Prefix4,
 }
 
-/// Maximum pool size, which bounds the memory of a replica.
+/// Maximum number of addresses in the pool, which bounds the memory of a replica.
 const MAX_POOL_ADDRESSES: u32 = 16;
 
 impl Realm {
@@ -274,7 +274,7 @@ impl Nat44 {
         rewrite(frame, l3, l4, Side::Source, outside, port).ok_or(Cause::Unparsed)
     }
 
-    /// Returns the outside port of an inside endpoint; allocates one if it has none.
+    /// Returns the outside port of an inside endpoint; allocates a port if the endpoint has none.
     #[inline]
     fn map(&mut self, group: Group, inside: Endpoint) -> Result<u16, Cause> {
         match self.table.map(group, inside, self.evict) {
@@ -317,13 +317,13 @@ enum Side {
 }
 
 impl Side {
-    /// Offset of the address in an IPv4 header.
+    /// Returns the offset of the address in an IPv4 header.
     fn address_at(self) -> usize {
         if self == Self::Source { 12 } else { 16 }
     }
 }
 
-/// A port or identifier to write, on the same side as the address.
+/// A port or ICMP identifier to write, on the same side as the address; `None` to write none.
 type NewPort = Option<(Transport, u16)>;
 
 /// Writes an address, and a port if there is one, and updates the checksums that cover them. A
@@ -353,7 +353,7 @@ fn rewrite(
         return Some(());
     };
     if transport == Transport::Icmp {
-        // ICMP has no pseudo-header.
+        // ICMP has no pseudo-header, so its checksum does not cover the address.
         change = Change::default();
     }
     let segment = packet.get_mut(l4..)?;
@@ -390,10 +390,11 @@ fn rewrite_quote(
     let header_bytes = usize::from(quote.first().ok_or(Cause::Unparsed)? & 0x0f) * 4;
     let header = quote.get(..header_bytes).ok_or(Cause::Unparsed)?;
     if checksum::header(header, Sum::ZERO).fold() != 0xffff {
-        // RFC 5508, REQ-3 a.
+        // A quoted packet with a wrong header checksum is dropped (RFC 5508, REQ-3 a).
         return Err(Cause::NotTranslatable);
     }
-    // The IP header, and at most 20 bytes of the transport header, which include the TCP checksum.
+    // The rewrite touches only the IP header and at most 20 bytes of the transport header, which
+    // include the TCP checksum.
     let touched = quote.len().min(header_bytes + 20);
     let before = checksum::header(&quote[..touched], Sum::ZERO).fold();
     rewrite(quote, 0, header_bytes, side, address, port).ok_or(Cause::Unparsed)?;
@@ -405,19 +406,19 @@ fn rewrite_quote(
     Ok(())
 }
 
-/// Whether an ICMP type is a query (not a reply) that carries an identifier: echo and timestamp
-/// (RFC 792).
+/// Returns whether an ICMP type is a query (not a reply) that carries an identifier: echo and
+/// timestamp (RFC 792).
 fn is_query(icmp_type: u8) -> bool {
     matches!(icmp_type, 8 | 13)
 }
 
-/// Whether an ICMP type is the reply to a query that carries an identifier.
+/// Returns whether an ICMP type is the reply to a query that carries an identifier.
 fn is_reply(icmp_type: u8) -> bool {
     matches!(icmp_type, 0 | 14)
 }
 
-/// Whether an ICMP type quotes a packet and may be forwarded: unreachable, time exceeded, parameter
-/// problem.
+/// Returns whether an ICMP type quotes a packet and may be forwarded: unreachable, time exceeded,
+/// parameter problem.
 fn is_error(icmp_type: u8) -> bool {
     matches!(icmp_type, 3 | 11 | 12)
 }
@@ -432,8 +433,8 @@ impl Transport {
         }
     }
 
-    /// Offset of the port in the transport header; for ICMP, offset of the identifier, which is the
-    /// same on either side.
+    /// Returns the offset of the port in the transport header; for ICMP, the offset of the
+    /// identifier, which is the same on either side.
     fn port_at(self, side: Side) -> usize {
         match (self, side) {
             (Self::Icmp, _) => 4,

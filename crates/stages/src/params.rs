@@ -27,7 +27,7 @@ pub(crate) struct Prefix6 {
 }
 
 impl Prefix4 {
-    /// Every address.
+    /// The prefix that contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     #[inline]
@@ -35,17 +35,17 @@ impl Prefix4 {
         address & self.mask == self.address
     }
 
-    /// The last address.
+    /// Returns the last address of the prefix.
     pub(crate) fn last(self) -> u32 {
         self.address | !self.mask
     }
 }
 
 impl Prefix6 {
-    /// Every address.
+    /// The prefix that contains every address.
     pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
-    /// The last address.
+    /// Returns the last address of the prefix.
     pub(crate) fn last(self) -> u128 {
         self.address | !self.mask
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `parse`: finds the headers, so that later stages do not have to.
+//! `parse`: finds the headers of a packet, so that later stages do not have to.
 //!
 //! See `headers.rs` for what is accepted and what is not handled. The frame is not modified; bytes
 //! after the IP packet (link-layer padding) are kept.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Longest-prefix match.
+//! Longest-prefix match: finds the next hop for a destination address.
 //!
 //! Prefixes nest or are disjoint, so they split the address space into intervals in which the
 //! longest match does not change. A lookup is a binary search over the interval starts, of which
-//! there are at most 2n + 1 for n prefixes: small, no worse for IPv6, and exact. For full Internet
-//! tables a trie would touch less memory; an edge router's few routes fit in L1.
+//! there are at most 2n + 1 for n prefixes: the table is small, no worse for IPv6, and exact. For
+//! full Internet tables a trie would touch less memory; an edge router's few routes fit in L1.
 
-/// Next hops by destination.
+/// A routing table: next hops by destination address.
 pub(crate) struct Routes<A> {
     /// First address of each interval, in ascending order, starting with the lowest possible
     /// address.
@@ -24,8 +24,8 @@ pub(crate) struct Route<A> {
 }
 
 impl<A: Copy + Ord + Default> Routes<A> {
-    /// Compiles routes. `after` returns the next higher address, or `None` after the last one. If
-    /// two routes have the same prefix, the later one wins.
+    /// Compiles routes into a table. `after` returns the next higher address, or `None` after the
+    /// last one. If two routes have the same prefix, the later one wins.
     pub(crate) fn new(routes: &[Route<A>], after: impl Fn(A) -> Option<A>) -> Self {
         let mut starts = vec![A::default()];
         starts.extend(routes.iter().map(|r| r.first));
@@ -42,7 +42,7 @@ impl<A: Copy + Ord + Default> Routes<A> {
         Self { starts, hops }
     }
 
-    /// The next hop for `address`.
+    /// Returns the index of the next hop for `address`; `None` if no route matches.
     #[inline]
     pub(crate) fn find(&self, address: A) -> Option<u16> {
         let after = self.starts.partition_point(|start| *start <= address);
@@ -71,7 +71,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
         fn equals_a_linear_search(
-            // Few distinct values, so that prefixes nest and repeat.
+            // Each route is drawn from few distinct values, so that prefixes nest and repeat.
             specs in prop::collection::vec((0u32..64, 0u32..=32), 0..40),
             probes in prop::collection::vec(any::<u32>(), 50),
         ) {

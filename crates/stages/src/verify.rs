@@ -2,10 +2,11 @@
 //! `verify`: drops packets whose checksums are wrong.
 //!
 //! IPv4 header (RFC 1812, 5.2.2); TCP (RFC 9293, 3.1), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC
-//! 4443, 2.3). A UDP checksum of zero means no checksum over IPv4 and is rejected over IPv6 (RFC
-//! 8200, 8.1; without the exception of RFC 6935 for tunnels). Counted, not checked: the transport
-//! checksum of fragments, which needs the whole packet, and that of IPv6 packets whose final
-//! destination, which the pseudo-header needs, is in the routing header.
+//! 4443, 2.3). Over IPv4, a UDP checksum of zero means that there is no checksum; over IPv6, it is
+//! rejected (RFC 8200, 8.1; without the exception of RFC 6935 for tunnels). Two transport checksums
+//! cannot be checked, so the packets pass and are counted: that of fragments, which needs the whole
+//! packet, and that of IPv6 packets whose final destination, which the pseudo-header needs, is in
+//! the routing header.
 //!
 //! Not supported: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
 
@@ -22,7 +23,7 @@ causes! {
     Unparsed = "unparsed",
     BadL3Checksum = "bad_l3_checksum",
     BadL4Checksum = "bad_l4_checksum",
-    /// UDP over IPv6 without a checksum.
+    /// The packet is UDP over IPv6 without a checksum.
     ZeroUdpV6 = "zero_udp_checksum_v6",
 }
 
@@ -150,8 +151,8 @@ impl Verify {
         intact(kernels.checksum(segment, pseudo))
     }
 
-    /// The bytes that the transport checksum covers in addition to the pseudo-header; `None` if
-    /// there is no checksum to verify.
+    /// Returns the bytes that the transport checksum covers in addition to the pseudo-header;
+    /// `None` if there is no checksum to verify.
     #[inline]
     fn covered<'f>(&mut self, frame: &'f [u8], layers: &Layers) -> Result<Option<&'f [u8]>, Cause> {
         if layers.fragment != Fragment::Whole {

@@ -30,13 +30,14 @@ pub(crate) const KIND: StageKind = StageKind::new(
 
 struct Work {
     adds: u32,
-    /// Current end of the chain: the work for each packet depends on that for the previous one.
+    /// Current end of the chain of operations: the work for each packet depends on that for the
+    /// previous one.
     value: u64,
 }
 
 impl Stage for Work {
     fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
-        // Hidden from the compiler, so that it cannot precompute the result.
+        // The operand is hidden from the compiler, so that it cannot precompute the result.
         let operand = black_box(0x9e37_79b9_7f4a_7c15_u64);
         for _ in 0..burst.len() {
             let mut value = self.value;

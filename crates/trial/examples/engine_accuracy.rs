@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accuracy of the engine on this machine for known values: races between loops with exactly known
-//! work.
+//! Checks the accuracy of the measuring engine on this machine against known values: races between
+//! loops with exactly known work.
 //!
 //! Prints one line per check for `cargo xtask accuracy`. The share of intervals that contain the
 //! true value may fall short of their confidence by its own sampling error. The cost of the engine
@@ -20,11 +20,11 @@ use std::hint::black_box;
 const STEPS: [u64; 4] = [4000, 5000, 8000, 4000];
 const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
-/// Relative overhead of a call and of starting a chain.
+/// Maximum relative overhead of a call and of starting a chain.
 const START: f64 = 0.01;
 
-/// Share of races whose order is found: in 2.5 % of all races, the interval of a ratio misses the
-/// true value on the side towards 1.
+/// Minimum share of races in which the slower contestant must be found: in 2.5 % of all races, the
+/// interval of a ratio misses the true value on the side towards 1.
 const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;
@@ -33,7 +33,7 @@ const RACES: u64 = 40;
 /// Window length in seconds.
 const WINDOW: f64 = 25e-6;
 
-/// Steps of xorshift64 (Marsaglia, 2003), each of which depends on the previous one.
+/// Runs steps of xorshift64 (Marsaglia, 2003), each of which depends on the previous one.
 fn chain(steps: u64) -> u64 {
     let mut x = black_box(1_u64);
     for _ in 0..steps {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fastest of several clean windows: disturbances only ever add time to a load or a copy.
 //!
-//! For work that has one true duration and no rival that it must be compared with at the same time.
+//! This is for work that has one true duration and need not be compared with other work at the same
+//! time.
 
 use crate::clean::{Timed, time};
 use crate::clock::Clock;
@@ -11,16 +12,17 @@ use crate::clock::Clock;
 pub struct Plan {
     /// Window length in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Number of consecutive windows that must not beat the fastest one.
+    /// Number of consecutive windows that must not be faster than the fastest one before the search
+    /// ends.
     pub wanted: u32,
 }
 
-/// The fastest of some windows.
+/// The result of a search: the fastest window, and totals over all windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
     /// Time per piece of work in the fastest window, in ns.
     pub ns: f64,
-    /// Pieces of work in all windows that were kept.
+    /// Number of pieces of work in all windows that were kept.
     pub work: u64,
     /// Time taken by all this work, in ns.
     pub total_ns: f64,
@@ -30,28 +32,28 @@ pub struct Best {
     pub dropped: u32,
 }
 
-/// Limit on kept windows, as a multiple of the wanted ones, at which the fastest counts in any
-/// case.
+/// Maximum number of kept windows, as a multiple of [`Plan::wanted`]. When it is reached, the
+/// fastest window so far counts in any case.
 const MOST_KEPT: u32 = 4;
 
-/// Maximum ratio of dropped to wanted windows until two are kept. From then on, only as many
-/// windows may be dropped as are wanted: each costs a time slice of the preempting thread, a few
-/// ms.
+/// Maximum number of dropped windows until two are kept, as a multiple of [`Plan::wanted`]. Once
+/// two are kept, at most [`Plan::wanted`] windows may be dropped: each costs a time slice of the
+/// preempting thread, a few ms.
 const MOST_DROPPED: u32 = 4;
 
 /// Pieces of work in the first short stretches, which determine the length of the windows.
 const PROBE: u64 = 128;
 
-/// Lower bound for the time of a piece of work; keeps a stopped clock from making windows endless.
-/// A hundredth of the time that a core takes to copy a byte.
+/// Lower bound for the time of a piece of work, in ns. It keeps a stopped clock from making windows
+/// endless, and is a hundredth of the time that a core takes to copy a byte.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
-/// The fastest window, once `plan.wanted` consecutive other windows were not faster by more than 1
-/// %: until then, caches may still be warming up after a preemption. Fewer windows are used if the
-/// thread is preempted often, since there are more passes. `work` does about the requested number
-/// of pieces of work, and returns the actual number; `after` is called with each window. Returns
-/// `None` if no window was kept before `is_over`, which is checked before each window, returned
-/// true.
+/// Returns the fastest window, once `plan.wanted` consecutive other windows were not faster by more
+/// than 1 %: until then, caches may still be warming up after a preemption. If the thread is
+/// preempted often, the search uses fewer windows, since callers make several passes. `work` does
+/// about the requested number of pieces of work, and returns the actual number; `after` is called
+/// with each window. Returns `None` if no window was kept before `is_over`, which is checked before
+/// each window, returned true.
 ///
 /// The number of pieces per window is derived from a first short window, which does not count, and
 /// then from the fastest one.
@@ -89,7 +91,7 @@ pub fn best_of(
     (best.windows > 0).then_some(best)
 }
 
-/// Approximate ns per piece of work: the faster of two short stretches.
+/// Returns the approximate time per piece of work in ns: the faster of two short stretches.
 fn pace(clock: &impl Clock, work: &mut impl FnMut(u64) -> u64) -> f64 {
     let mut stretch = || {
         let (mut done, start) = (0, clock.ticks());
@@ -137,8 +139,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Caches that fill for ten windows: the count of twenty windows that must not be faster begins
-    /// after that.
+    /// Caches fill during the first ten windows: the count of twenty windows that must not be
+    /// faster begins after that.
     #[test]
     fn a_window_that_is_faster_begins_the_count_again() {
         let clock = Scripted::new();
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!((one.windows, one.dropped), (1, MOST_DROPPED * PLAN.wanted));
     }
 
-    /// A core that never settles.
+    /// A core that becomes faster in each window never settles; the search must still end.
     #[test]
     fn windows_that_become_faster_and_faster_end_too() {
         let (clock, speed) = (Scripted::new(), Cell::new(1.0));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The clean window: a stretch of work during which the thread kept its CPU.
 //!
-//! One criterion for everything that linerate measures: the kernel counted no involuntary context
-//! switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`] of the wall time.
-//! The first condition catches a thread that was preempted, the second a thread that slept or
-//! waited for a page.
+//! The same criterion holds for everything that linerate measures: the kernel counted no
+//! involuntary context switch of the thread, and charged it CPU time for at least [`CPU_SHARE_MIN`]
+//! of the wall time. The first condition catches a thread that was preempted, the second a thread
+//! that slept or waited for a page.
 //!
 //! A hypervisor can take the CPU without the guest kernel noticing: such windows pass. Where many
 //! windows of the same work are compared, [`Samples::drop_far_slower`] finds them.
@@ -26,23 +26,23 @@ pub enum Dropped {
     /// The window took several times as long as the fastest of its kind, without a reason visible
     /// to the kernel: most probably a hypervisor took the CPU.
     FarSlower,
-    /// A composite sample without a valid window.
+    /// The sample is composed of several windows, none of which is valid.
     NoneKept,
 }
 
 /// The kernel's CPU accounting for the calling thread, as running totals or as a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Wall time in nanoseconds.
+    /// Wall-clock time in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time in nanoseconds.
+    /// CPU time of the thread in nanoseconds.
     pub cpu_ns: u64,
-    /// Involuntary switches.
+    /// Number of involuntary context switches of the thread.
     pub switches: u64,
 }
 
 impl Account {
-    /// Returns the current totals. Costs two system calls.
+    /// Returns the current totals of the calling thread. Costs two system calls.
     #[inline]
     pub fn now(clock: &impl Clock) -> Self {
         let (switches, cpu_ns) = (clock.involuntary_switches(), clock.cpu_ns());
@@ -111,8 +111,8 @@ impl<'c, C: Clock> Window<'c, C> {
         Self { clock, account, ticks: clock.ticks() }
     }
 
-    /// Starts counting ticks: the time since the window was opened was a lead-in. The lead-in must
-    /// be undisturbed too, but is not included in the ticks.
+    /// Starts counting ticks: the time since the window was opened becomes a lead-in. The lead-in
+    /// must be undisturbed too, but is not included in the ticks.
     ///
     /// Opening a window takes two system calls, after which some processors have lost their
     /// branch-predictor state: copies of 128 bytes take a third longer over a window of 25 us. A
@@ -156,8 +156,8 @@ mod tests {
         Account { wall_ns, cpu_ns, switches }
     }
 
-    /// Both conditions, on either side of their limits; a shortfall of one step of the CPU clock
-    /// does not count as off-CPU time.
+    /// Tests both conditions on either side of their limits; a shortfall of one step of the CPU
+    /// clock does not count as off-CPU time.
     #[test]
     fn a_window_is_clean_without_a_switch_and_with_96_percent_of_the_cpu() {
         let cases = [

@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 
 /// The machine interface of a measurement. Counts and times are those of the calling thread.
 pub trait Clock {
-    /// Returns the finest clock, in ticks.
+    /// Returns the time of the finest clock, in ticks.
     fn ticks(&self) -> u64;
 
     /// Returns the length of a tick in nanoseconds.
     fn ns_per_tick(&self) -> f64;
 
-    /// Returns the kernel's monotonic clock, in nanoseconds.
+    /// Returns the time of the kernel's monotonic clock, in nanoseconds.
     fn wall_ns(&self) -> u64;
 
     /// Returns the CPU time of the thread, in nanoseconds.
@@ -124,7 +124,7 @@ impl Clock for ThisThread {
     }
 }
 
-/// Number of steps of the CPU-time clock, of which the minimum is taken.
+/// Number of steps of the CPU-time clock that are measured; the smallest one is used.
 const STEPS: usize = 8;
 
 /// Returns the smallest step of the CPU-time clock, determined once per process: `clock_getres`

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The amount of work that fills a window.
+//! Finds the amount of work that fills a measurement window.
 
 /// The window to fill, and the possible amounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
     /// Length of the window, in the unit in which the work is timed.
     pub window: f64,
-    /// Amounts are multiples of this.
+    /// Amounts of work are multiples of this number.
     pub multiple: u64,
-    /// The largest amount.
+    /// The largest possible amount of work.
     pub at_most: u64,
-    /// Attempts per amount.
+    /// Number of tries per amount of work, of which the fastest counts.
     pub tries: u32,
 }
 
-/// Doubles the amount until it takes a quarter of the window, then scales it up; the work is warm
-/// afterwards. `time` does an amount of work and returns how long it took.
+/// Returns the amount of work that fills a window: doubles the amount until it takes a quarter of
+/// the window, then scales it up. Afterwards, the caches are warm for the work. `time` does an
+/// amount of work and returns how long it took.
 ///
 /// The fastest of several tries decides: otherwise a try that touches its memory for the first
 /// time, or is preempted, would make any amount appear long enough.
 ///
 /// # Errors
-/// Those of `time`.
+/// The first error of `time`.
 pub fn filling<E>(fill: &Fill, mut time: impl FnMut(u64) -> Result<f64, E>) -> Result<u64, E> {
     let at_most = fill.at_most.max(fill.multiple) / fill.multiple * fill.multiple;
     let mut amount = fill.multiple;
@@ -54,7 +55,7 @@ mod tests {
         amount
     }
 
-    /// A different try is preempted each time.
+    /// In each case, a different try is preempted; the amount must fill the window all the same.
     #[test]
     fn a_window_is_filled_whatever_disturbs_one_try() {
         for disturbed in 0..100 {
@@ -67,7 +68,8 @@ mod tests {
         }
     }
 
-    /// The first try of each amount touches its memory.
+    /// The first try of each amount takes longer because it touches its memory for the first time;
+    /// the amount must not depend on it.
     #[test]
     fn a_first_touch_does_not_pass_for_a_long_call() {
         let mut seen = std::collections::HashSet::new();

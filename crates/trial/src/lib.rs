@@ -14,7 +14,7 @@
 //! [`Scripted`] with time that passes as a test dictates, so that the engine is tested without a
 //! wall clock.
 //!
-//! Left out: what the work is, what the times mean, and printing.
+//! The engine does not know what the work is or what the times mean, and it prints nothing.
 
 #![forbid(unsafe_code)]
 

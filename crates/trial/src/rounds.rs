@@ -11,9 +11,9 @@
 //! longer than a round, and so affects all contestants of the round alike: it shifts the times but
 //! not their ratios. Within a round, no contestant always follows the same other one.
 //!
-//! A *placement* is where the memory of a contestant is: it makes a difference of some percent,
-//! which stays as long as the memory does, however many rounds there are. A contestant with several
-//! placements is given the next one each round.
+//! A *placement* is the position of a contestant's memory, which makes a difference of some
+//! percent. The difference lasts as long as the memory is allocated, however many rounds there are.
+//! A contestant with several placements uses the next one in each round.
 
 use crate::clean::Dropped;
 use crate::clock::Clock;
@@ -28,26 +28,26 @@ pub struct Rules<'a> {
     pub what: &'a str,
     /// Names of the contestants.
     pub contestants: &'a [&'a str],
-    /// Placements per contestant, at least 1.
+    /// Number of placements (positions in memory) per contestant, at least 1.
     pub placements: u32,
     /// Stopping criterion.
     pub length: Length,
-    /// Seed for the order.
+    /// Seed for the random order of the contestants.
     pub seed: u64,
 }
 
 /// Stopping criterion of a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// After this number of rounds; an interval needs at least 5.
+    /// The race ends after this number of rounds; an interval needs at least 5.
     Rounds(u32),
-    /// After the first round that ends after the given time with enough valid windows for every
-    /// placement of every contestant; at the latest after half as long again. Each placement runs
-    /// at least as many windows as it should have valid ones.
+    /// The race ends with the first round that ends after the given time with enough valid windows
+    /// for every placement of every contestant, but at the latest after half as long again. Each
+    /// placement runs at least as many windows as it should have valid ones.
     Time {
-        /// Nanoseconds.
+        /// Duration of the race in nanoseconds.
         ns: u64,
-        /// Valid windows per placement of each contestant.
+        /// Number of valid windows that each placement of each contestant should have.
         kept: u32,
     },
 }
@@ -60,7 +60,7 @@ const OVERTIME: f64 = 1.5;
 pub struct Turn {
     /// Index of the contestant.
     pub contestant: usize,
-    /// Index of the placement.
+    /// Index of the contestant's placement.
     pub placement: u32,
     /// The round, from 0.
     pub round: u32,
@@ -68,8 +68,8 @@ pub struct Turn {
     pub is_first: bool,
 }
 
-/// Returns a generator of random orders of this many contestants, a new one on each call,
-/// determined by the seed.
+/// Returns a function that gives a new random order of the contestants on each call; the seed
+/// determines the sequence of orders.
 pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..contestants).collect();
@@ -146,7 +146,7 @@ impl Length {
         }
     }
 
-    /// Completed share.
+    /// Returns the completed share of the race, 0 to 1.
     fn share(self, round: u32, passed: u64) -> f64 {
         let share = match self {
             Self::Rounds(rounds) => f64::from(round) / f64::from(rounds.max(1)),

@@ -11,7 +11,8 @@ use linerate_record::stats::{
 /// busy SMT sibling, is about three times slower, and such windows are valid.
 const FAR_SLOWER: f64 = 4.0;
 
-/// Samples by contestant and round; invalid ones hold their reason.
+/// Samples of a race, by contestant and round; an invalid sample holds the reason why it is
+/// invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<T> {
     by_contestant: Vec<Vec<Result<T, Dropped>>>,
@@ -22,15 +23,16 @@ pub struct Samples<T> {
 /// Number of windows, and of invalid windows by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All windows.
+    /// Number of all windows.
     pub total: u64,
-    /// The kernel gave the CPU to another thread.
+    /// Number of windows in which the kernel gave the CPU to another thread.
     pub switched: u64,
-    /// The thread was on the CPU for too little of the time.
+    /// Number of windows in which the thread was on the CPU for too little of the time.
     pub away: u64,
-    /// The window was far slower than the fastest, without a reason visible to the kernel.
+    /// Number of windows that were far slower than the fastest, without a reason visible to the
+    /// kernel.
     pub far_slower: u64,
-    /// A sample composed of separate windows, none of which is valid.
+    /// Number of samples that are composed of separate windows, none of which is valid.
     pub none_kept: u64,
 }
 
@@ -40,14 +42,14 @@ impl<T> Samples<T> {
         Self { by_contestant, placements: 1, seed }
     }
 
-    /// No rounds yet.
+    /// Creates samples without any rounds.
     pub(crate) fn none(contestants: usize, placements: u32, seed: u64) -> Self {
         let mut by_contestant = Vec::new();
         by_contestant.resize_with(contestants, Vec::new);
         Self { by_contestant, placements: placements.max(1), seed }
     }
 
-    /// Adds a round.
+    /// Adds a round: one sample per contestant.
     pub(crate) fn push(&mut self, round: impl Iterator<Item = Result<T, Dropped>>) {
         self.by_contestant.iter_mut().zip(round).for_each(|(all, sample)| all.push(sample));
     }
@@ -67,7 +69,7 @@ impl<T> Samples<T> {
         (0..self.by_contestant.len()).all(|which| (0..placements).all(|p| kept(which, p)))
     }
 
-    /// Returns the samples of a contestant, by round.
+    /// Returns all samples of a contestant, valid or not, by round.
     pub fn each(&self, which: usize) -> &[Result<T, Dropped>] {
         &self.by_contestant[which]
     }
@@ -108,7 +110,7 @@ impl Counts {
         self.switched + self.away
     }
 
-    /// Windows that count.
+    /// Returns the number of valid windows.
     pub fn kept(&self) -> u64 {
         self.total - self.preempted() - self.far_slower - self.none_kept
     }
@@ -224,8 +226,8 @@ mod tests {
         assert_eq!((samples.fastest([0, 1]), samples.fastest([0])), (Some(1), None));
     }
 
-    /// Rounds rotate through the placements; the interval reflects the differences between
-    /// placements.
+    /// Rounds rotate through the placements of a contestant (its positions in memory); the interval
+    /// reflects the differences between placements.
     #[test]
     fn estimates_of_several_placements_are_made_from_their_medians() {
         let rounds = (0..30).map(|round| Ok(10.0 + f64::from(round % 5)));
@@ -239,7 +241,8 @@ mod tests {
         assert!(samples.has_kept(6) && !samples.has_kept(7));
     }
 
-    /// A placement without a valid round is left out, not mistaken for another.
+    /// A placement without a valid round is left out; its samples are not mixed with those of
+    /// another.
     #[test]
     fn a_placement_without_samples_is_left_out() {
         let rounds = (0..30).map(|round| match round % 5 {
@@ -253,8 +256,8 @@ mod tests {
         assert!(!samples.has_kept(1));
     }
 
-    /// Placements differ more than their rounds, as they do in practice: an interval contains what
-    /// other placements would have yielded.
+    /// Placements differ more than the rounds of one placement, as they do in practice: an interval
+    /// must contain the true value as often as its confidence says.
     #[test]
     fn intervals_hold_what_other_placements_would_have_given() {
         const TRIALS: usize = 4000;
@@ -268,7 +271,8 @@ mod tests {
             let estimate = samples.estimate(0, 0.9).expect("there are samples");
             held += usize::from(estimate.low <= 1.0 && 1.0 <= estimate.high);
         }
-        // Four standard deviations below 93.75 %.
+        // The interval over five placements has a confidence of 93.75 %; the limit is four standard
+        // deviations below.
         assert!(held as f64 >= (0.9375 - 0.0153) * TRIALS as f64, "{held} of {TRIALS}");
     }
 }

@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use std::cell::Cell;
 
-/// Clocks of a synthetic machine. They advance only through the calls below.
+/// The clocks of a synthetic machine. They advance only through the methods below.
 #[derive(Debug)]
 pub struct Scripted {
     wall_ns: Cell<u64>,
@@ -44,28 +44,31 @@ impl Scripted {
         Self { read_ns, ..self }
     }
 
-    /// The thread works, for this many nanoseconds at full speed.
+    /// Lets the thread do an amount of work that takes `ns` nanoseconds at full speed.
     pub fn work(&self, ns: u64) {
         self.run((ns as f64 * self.slowness.get()).round() as u64);
     }
 
-    /// From now on, work takes this many times as long: the core's clock frequency changed.
+    /// Makes work take `slowness` times as long from now on: the core's clock frequency has
+    /// changed.
     pub fn slow_down(&self, slowness: f64) {
         self.slowness.set(slowness);
     }
 
-    /// The kernel preempts the thread for this long.
+    /// Lets the kernel preempt the thread for `ns` nanoseconds, which counts as an involuntary
+    /// switch.
     pub fn preempt(&self, ns: u64) {
         self.sleep(ns);
         self.switches.set(self.switches.get() + 1);
     }
 
-    /// The thread waits voluntarily.
+    /// Lets the thread wait voluntarily for `ns` nanoseconds.
     pub fn sleep(&self, ns: u64) {
         self.wall_ns.set(self.wall_ns.get() + ns);
     }
 
-    /// A hypervisor takes the CPU: the guest kernel charges the time to the thread.
+    /// Lets a hypervisor take the CPU for `ns` nanoseconds: the guest kernel charges the time to
+    /// the thread.
     pub fn steal(&self, ns: u64) {
         self.run(ns);
     }

@@ -6,7 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::Duration;
 
-/// Progress and stopping of a measurement.
+/// Connects a measurement with its observer: a request to stop, reports of progress, and reports of
+/// contestants that hang.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
@@ -62,10 +63,11 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Longer than any window.
+/// Time after which a contestant is reported as hanging; longer than any window.
 pub const HUNG: Duration = Duration::from_secs(10);
 
-/// The current window: 0 for none, otherwise a unique number and the contestant.
+/// The current window, shared with the watchdog: 0 for none, otherwise a unique number and the
+/// contestant.
 #[derive(Debug, Default)]
 pub(crate) struct Beat(AtomicU64);
 
@@ -109,8 +111,8 @@ impl Watchdog {
     }
 }
 
-/// Starts the thread that reads `beat` every [`HUNG`], if there is an observer. It ends when the
-/// returned guard is dropped.
+/// Starts the thread that reads `beat` every [`HUNG`], if there is an observer. The thread ends
+/// when the returned guard is dropped.
 pub(crate) fn guard<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     watch: &Watch<'env>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic loads with known totals, multiplexed.
+//! Synthetic loads with known totals, and their counts when event sets are multiplexed.
 //!
 //! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses occur
-//! mostly with packets, instructions also with idle polling. All randomness derives from a seed.
+//! mostly with packets; instructions occur also during idle polling. All randomness derives from a
+//! seed.
 
 use linerate_counters::rotation::{Counts, Plan, Slice, Slices, Turns, Whole};
 use std::f64::consts::TAU;
@@ -11,9 +12,9 @@ use std::time::Duration;
 /// Steps per millisecond.
 pub(crate) const STEPS_PER_MS: usize = 10;
 
-/// A synthetic load of this many steps.
+/// A synthetic load that can be generated for any number of steps.
 pub(crate) struct Load {
-    /// Short name for tables.
+    /// Short name of the load for tables.
     pub(crate) name: &'static str,
     /// Description of the load.
     pub(crate) prose: &'static str,
@@ -37,10 +38,10 @@ const WORK: Rates = Rates {
     idle_instructions: 0.0,
 };
 
-/// Polling without packets.
+/// Idle polling: instructions, but no packets.
 const IDLE: Rates = Rates { packets: 0.0, idle_instructions: 8000.0, ..WORK };
 
-/// Generates the trace of a load.
+/// Generator of the trace of a load.
 struct Draw<'a> {
     random: &'a mut fastrand::Rng,
     steps: usize,
@@ -50,9 +51,9 @@ struct Draw<'a> {
 /// Cumulative sums of a load from its start to each step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// Packets.
+    /// Cumulative number of packets.
     pub(crate) packets: Vec<f64>,
-    /// Instructions, misses.
+    /// Cumulative numbers of instructions and of misses, in this order.
     pub(crate) events: [Vec<f64>; 2],
 }
 
@@ -61,8 +62,9 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// Approximately normal: mean 0, standard deviation 1. The sum of four uniformly distributed
-    /// numbers (instead of the usual 12), all from one draw.
+    /// Returns an approximately normal random number with mean 0 and standard deviation 1: the
+    /// scaled sum of four uniformly distributed numbers (instead of the usual 12), all taken from
+    /// one random draw.
     fn noise(&mut self) -> f64 {
         let bits = self.random.u64(..);
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
@@ -73,8 +75,9 @@ impl Draw<'_> {
         self.random.f64() < probability
     }
 
-    /// Draws one step: packets vary by 15 %, costs per packet by 10 and 30 %; idle polling
-    /// occasionally misses the cache.
+    /// Draws one step of the load. The number of packets varies by 15 %, the instructions per
+    /// packet by 10 % and the misses per packet by 30 %; idle polling occasionally misses the
+    /// cache.
     fn step(&mut self, rates: Rates) {
         let packets = rates.packets * (1.0 + 0.15 * self.noise()).max(0.0);
         let instructions = packets * rates.instructions_per_packet * (1.0 + 0.1 * self.noise())
@@ -88,22 +91,22 @@ impl Draw<'_> {
         }
     }
 
-    /// Steps generated from `rates`, the rates at a given time in ms.
+    /// Draws all steps of a load whose rates are given by `rates` as a function of the time in ms.
     fn by_time(&mut self, rates: impl Fn(f64) -> Rates) {
         for at in 0..self.steps {
             self.step(rates(self.ms(at)));
         }
     }
 
-    /// Work for the first `share` of every `period` ms and idle polling for the rest, with a random
-    /// phase.
+    /// Draws a periodic load: work for the first `share` of every `period` ms and idle polling for
+    /// the rest, with a random phase.
     fn periodic(&mut self, period: f64, share: f64) {
         let phase = self.random.f64();
         self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
     }
 
-    /// Alternating work and idle polling, with exponentially distributed durations whose means are
-    /// given in ms.
+    /// Draws a load that alternates between work and idle polling, with exponentially distributed
+    /// durations whose means are given in ms.
     fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
         let mut works = self.chance(work_ms / (work_ms + idle_ms));
         for _ in 0..self.steps {
@@ -113,8 +116,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Work whose misses per packet are multiplied by `times` in spikes of `length_ms` that occur
-    /// as a Poisson process, every `every_ms` on average.
+    /// Draws work whose misses per packet are multiplied by `times` during spikes of `length_ms`.
+    /// The spikes are a Poisson process, with one every `every_ms` on average.
     fn spikes(&mut self, every_ms: f64, length_ms: f64, times: f64) {
         let mut left = 0;
         for _ in 0..self.steps {
@@ -127,8 +130,8 @@ impl Draw<'_> {
         }
     }
 
-    /// A rate whose logarithm is a random process around 0 with correlation time `memory_ms` and
-    /// standard deviation `spread`.
+    /// Draws work with a packet rate whose logarithm is a random process around 0 with correlation
+    /// time `memory_ms` and standard deviation `spread`.
     fn wander(&mut self, memory_ms: f64, spread: f64) {
         let keep = (-1.0 / (memory_ms * STEPS_PER_MS as f64)).exp();
         let mut x = spread * self.noise();
@@ -139,7 +142,8 @@ impl Draw<'_> {
     }
 }
 
-/// All loads. With four sets and 2 ms slices, a round takes 16 ms on average.
+/// All synthetic loads. With four event sets and 2 ms slices, a round of the rotation takes 16 ms
+/// on average.
 pub(crate) const LOADS: [Load; 18] = [
     Load { name: "steady", prose: "always the same", draw: |d| d.by_time(|_| WORK) },
     Load {
@@ -223,7 +227,7 @@ pub(crate) const LOADS: [Load; 18] = [
 ];
 
 impl Load {
-    /// Draws `ms` of the load.
+    /// Draws a trace of `ms` milliseconds of the load.
     pub(crate) fn trace(&self, ms: usize, random: &mut fastrand::Rng) -> Trace {
         let mut draw = Draw { random, steps: ms * STEPS_PER_MS, trace: Trace::default() };
         (self.draw)(&mut draw);
@@ -231,16 +235,16 @@ impl Load {
     }
 }
 
-/// Base of scaled counts.
+/// Base to which counts are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// CPU time.
     Time,
-    /// Packets, always counted.
+    /// Packets, which are counted all the time.
     Packets,
 }
 
-/// Sums at the end of a step.
+/// Returns the cumulative sum after `step` steps; 0 before the first step.
 fn sum_at(sums: &[f64], step: usize) -> f64 {
     if step == 0 { 0.0 } else { sums[step - 1] }
 }
@@ -249,7 +253,7 @@ fn between(sums: &[f64], from: usize, to: usize) -> f64 {
     sum_at(sums, to) - sum_at(sums, from)
 }
 
-/// As a counter reports it: an integer.
+/// Returns the count between two steps as a hardware counter reports it, i.e. as an integer.
 fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
     sum_at(sums, to).round() as u64 - sum_at(sums, from).round() as u64
 }
@@ -261,7 +265,7 @@ impl Trace {
         self.packets.len()
     }
 
-    /// The true total of an event.
+    /// Returns the true total of an event.
     pub(crate) fn total(&self, event: usize) -> f64 {
         sum_at(&self.events[event], self.steps())
     }
@@ -273,8 +277,9 @@ impl Trace {
         }
     }
 
-    /// Counts in slices: set 0 counts the instructions, all other sets the misses. The switch to
-    /// the next set is up to 0.2 ms late, and sometimes much later, mostly under load.
+    /// Counts the load with multiplexed event sets: set 0 counts the instructions, all other sets
+    /// the misses. The switch to the next set is up to 0.2 ms late, and sometimes much later,
+    /// mostly under load.
     pub(crate) fn rotate(
         &self,
         sets: usize,
@@ -315,10 +320,10 @@ impl Trace {
         slices.counts(sets, &plan, &whole)
     }
 
-    /// Emulates rpistat: four sets for 100 ms each in fixed order, scaled by time. Returns the
-    /// estimate of the misses, counted by one of the sets, and the half-width of the interval under
-    /// the assumption that slices are independent samples (infinite for a single slice); `None` if
-    /// the run ends before that set is counted.
+    /// Emulates the tool rpistat, which counts four sets for 100 ms each in a fixed order and
+    /// scales by time. Returns the estimate of the misses, which one of the sets counts, and the
+    /// half-width of its interval under the assumption that slices are independent samples
+    /// (infinite for a single slice); `None` if the run ends before that set is counted.
     pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
         let (sets, length) = (4, 100 * STEPS_PER_MS);
         let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);

@@ -4,7 +4,7 @@
 use crate::simulation::{Base, Load};
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 
-/// Statistics of many runs.
+/// Errors and coverage of the estimates of one quantity over many runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     errors: Vec<f64>,
@@ -21,12 +21,13 @@ impl Tally {
         self.covered += usize::from(is_bounded && holds);
     }
 
-    /// 95th percentile of the relative error.
+    /// Returns the 95th percentile of the relative error.
     pub(crate) fn p95_error(&self) -> f64 {
         quantile(&self.errors, 0.95).expect("there were runs")
     }
 
-    /// Coverage of the intervals with two finite ends.
+    /// Returns the share of intervals that contain the true value, among those with two finite
+    /// ends.
     pub(crate) fn coverage(&self) -> f64 {
         self.covered as f64 / self.bounded as f64
     }
@@ -35,24 +36,25 @@ impl Tally {
 /// Results of the runs of one load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Misses, scaled by time.
+    /// Estimates of the misses, scaled by time.
     pub(crate) by_time: Tally,
-    /// Misses, scaled by packets, i.e. per unit of work.
+    /// Estimates of the misses, scaled by packets, i.e. per unit of work.
     pub(crate) by_packets: Tally,
-    /// Misses per thousand instructions, which are counted in a different set; scaled by time.
+    /// Estimates of the misses per thousand instructions, scaled by time; misses and instructions
+    /// are counted in different sets.
     pub(crate) per_instruction: Tally,
-    /// Misses, counted as rpistat does.
+    /// Estimates of the misses, counted as the tool rpistat does (fixed order, long slices).
     pub(crate) round_robin: Tally,
 }
 
-/// Options for counting a load.
+/// Options for the repeated runs of a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     /// Number of multiplexed sets.
     pub(crate) sets: usize,
-    /// Nominal slice length.
+    /// Nominal slice length, in ms.
     pub(crate) slice_ms: f64,
-    /// Duration of a run.
+    /// Duration of a run, in ms.
     pub(crate) run_ms: usize,
     /// Number of runs.
     pub(crate) runs: usize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error of multiplexed counts, for `cargo xtask accuracy`: the scaled task clock on a synthetic
-//! processor with two counters, compared with the unscaled task clock. Time in the gaps between
-//! sets is not counted.
+//! Measures the error of multiplexed counts, for `cargo xtask accuracy`: compares the scaled task
+//! clock on a synthetic processor with two counters with the unscaled task clock. Time in the gaps
+//! between sets is not counted.
 //!
 //! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Default number of runs.
 const RUNS: usize = 11;
 
-/// Slices per run.
+/// Number of slices per run.
 const SLICES: u32 = 150;
 
 /// Maximum relative error of a scaled count, and of the ratio of two counts from different sets.
@@ -47,7 +47,8 @@ fn main() {
     }
 }
 
-/// The largest relative error among five scaled counts, and the relative error of a ratio of two.
+/// Returns the largest relative error among five scaled counts, and the relative error of the ratio
+/// of two counts from different sets.
 fn run() -> [f64; 2] {
     let mut events = hardware(CLOCK, 5);
     events.push(software("task_clock_ns", TASK_CLOCK));
@@ -62,7 +63,7 @@ fn run() -> [f64; 2] {
     let counts = session.finish();
     let value = |event: usize| counts.events[event].map_or(f64::NAN, |tally| tally.estimate.value);
     let off = |value: f64, truth: f64| (value / truth - 1.0).abs();
-    // Not `f64::max`, which would ignore NaN.
+    // `f64::max` would ignore NaN, so it is not used here.
     let larger = |a: f64, b: f64| if a >= b { a } else { b };
     let largest = (0..5).map(|event| off(value(event), value(5))).fold(0.0, larger);
     let ratio = counts.derive(|events| Some(events[2] / events[4]));

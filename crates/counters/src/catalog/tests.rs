@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the tables against published numbers, and every notation against synthetic files.
+//! Checks the tables against published event codes, and every notation against synthetic files.
 
 mod notations;
 
@@ -22,7 +22,7 @@ fn power(version: u32) -> Identity {
     Identity::Power { name: "any".to_owned(), pvr: version << 16 | 0x0201 }
 }
 
-/// A directory laid out like /sys, with the given files.
+/// Creates a directory that is laid out like /sys and has the given files.
 fn sysfs(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -37,7 +37,7 @@ fn catalog(identity: &Identity) -> Catalog {
     Catalog::for_processor(identity, sysfs(&[]).path())
 }
 
-/// One processor for each table.
+/// Returns one processor for each table.
 fn one_of_each() -> Vec<(&'static str, Identity)> {
     vec![
         ("arm1176", arm(&[0xb76])),
@@ -66,7 +66,8 @@ fn processors_find_their_table_and_others_say_so() {
         assert!(!catalog.title().is_empty() && !catalog.manual().is_empty());
     }
     for (identity, table, is_known) in [
-        // Desktop Zen 4 and Zen 3, Hygon's Zen, a future family and a future model.
+        // Desktop Zen 4 and Zen 3, and Hygon's Zen. The list also has a future family and a future
+        // model.
         (x86("AuthenticAMD", 0x19, 0x61), "amd_zen4", true),
         (x86("AuthenticAMD", 0x19, 0x21), "amd_zen3", true),
         (x86("HygonGenuine", 0x18, 0x00), "amd_zen1", true),
@@ -106,9 +107,9 @@ fn an_unknown_arm_core_is_known_by_its_unit() {
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
 
-/// Independent sources: the lectures and the application note that this project draws on
-/// (Cortex-A7, MPC7455); Linux's drivers, which map generic events to these codes
-/// (events/amd/core.c, power8-pmu.c, power9-pmu.c, power10-pmu.c, mpc7450-pmu.c, arm_pmuv3.c,
+/// The expected codes come from independent sources: the lectures and the application note that
+/// this project draws on (Cortex-A7, MPC7455); Linux's drivers, which map generic events to these
+/// codes (events/amd/core.c, power8-pmu.c, power9-pmu.c, power10-pmu.c, mpc7450-pmu.c, arm_pmuv3.c,
 /// arm_v6_pmu.c); and FreeBSD's hwpmc_mpc7xxx.c.
 #[test]
 fn numbers_are_those_known_from_elsewhere() {
@@ -183,7 +184,8 @@ fn numbers_are_those_known_from_elsewhere() {
     }
 }
 
-/// POWER10's L2 counts stores only every other cycle, alternating between threads.
+/// POWER10's L2 cache counts stores only in every other cycle, alternating between threads. Its
+/// table must therefore not inherit POWER9's events for L2 stores.
 #[test]
 fn events_that_count_a_part_are_not_inherited() {
     let power9 = catalog(&power(0x004e));
@@ -193,8 +195,9 @@ fn events_that_count_a_part_are_not_inherited() {
     }
 }
 
-/// A processor may lack some architectural events (Nehalem does not count bus cycles, guests have
-/// even fewer). Their codes would count 0, but the kernel knows which are missing and refuses them.
+/// A processor may lack some architectural events (Nehalem does not count bus cycles, and guests
+/// have even fewer events). The codes of missing events would count 0; the kernel, however, knows
+/// which events are missing and refuses them.
 #[test]
 fn architectural_events_are_left_to_the_kernel() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x1e));
@@ -254,7 +257,8 @@ fn native_names_and_other_tools_names_are_understood() {
     assert_eq!(name("cs"), "context_switches");
     assert_eq!(name("faults"), "page_faults");
     assert_eq!(name("cpu-migrations"), "migrations");
-    // Events picked by the kernel keep a separate name next to those of the table.
+    // Events whose codes the kernel chooses have names of their own, different from those of the
+    // table's events.
     let loads = zen.resolve("L1-dcache-loads").unwrap();
     assert_eq!(
         (loads.name.as_str(), loads.selector),
@@ -327,7 +331,8 @@ fn unknown_names_suggest_what_is_near() {
     assert!(matches!(zen.resolve(":u"), Err(NameError::Malformed { .. })));
 }
 
-/// QEMU's Cortex-A57 implements three events; all others would read 0.
+/// QEMU's Cortex-A57 implements three events; all others would read 0. A portable name resolves to
+/// the first of its native events that the core implements.
 #[test]
 fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let unit = "bus/event_source/devices/armv8_cortex_a57";
@@ -350,11 +355,11 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let counted = |info: &&EventInfo| info.absent.is_none() && info.class == Class::Hardware;
     let counted: BTreeSet<_> = list.iter().filter(counted).map(|info| info.name).collect();
     assert!(counted.iter().eq(&["branches", "cycles", "instructions"]), "{counted:?}");
-    // If a core also has the better event, that one is used.
+    // If a core also has the preferred event, that event is used.
     std::fs::write(root.path().join(file("br_retired")), "event=0x21").unwrap();
     assert_eq!(catalog.resolve("branches").unwrap().selector.config, 0x21);
     assert_eq!(catalog.resolve("pc_write_retired").unwrap().name, "pc_write_retired");
-    // If one of two core types lacks an event, threads on it would not be counted.
+    // If one of two core types lacks an event, threads running on that type would not be counted.
     let little = root.path().join("bus/event_source/devices/armv8_cortex_a53/events");
     std::fs::create_dir_all(&little).unwrap();
     std::fs::write(little.join("cpu_cycles"), "event=0x11").unwrap();
@@ -362,7 +367,8 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 
-/// QEMU's Cortex-A7 counts three events, but Linux's driver opens them all.
+/// QEMU's Cortex-A7 counts three events, but Linux's driver opens all events. Those that the
+/// emulator would leave at 0 are refused.
 #[test]
 fn events_that_an_emulator_leaves_at_0_are_refused() {
     let a7 = catalog(&arm(&[0xc07]));
@@ -386,6 +392,6 @@ fn events_that_an_emulator_leaves_at_0_are_refused() {
         }
         assert!(power.resolve("l1d_misses").is_err() && power.resolve("branches").is_err());
     }
-    // For other tables, the emulator is trusted, or the kernel lists the events.
+    // For other tables, events are assumed to work on emulators, or the kernel lists those that do.
     assert!(catalog(&arm(&[0xd08])).on_emulator().resolve("l1d_misses").is_ok());
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of a unit, as described by its files under /sys/bus/event_source/devices.
+//! Events of a PMU unit, as described by the unit's files under /sys/bus/event_source/devices.
 //!
-//! `type` holds the unit's number; `format/umask` says which bits of which word a term fills, as in
-//! `config:8-15`; `events/energy-pkg` holds the terms behind an event name, as in `event=0x02`,
-//! with the meaning of one count in `events/energy-pkg.scale` and `.unit`. (Linux,
-//! Documentation/ABI/testing, sysfs-bus-event_source-devices-format and -events.)
+//! The file `type` holds the unit's number. A file such as `format/umask` says which bits of which
+//! word a term fills, as in `config:8-15`. A file such as `events/energy-pkg` holds the terms of a
+//! named event, as in `event=0x02`; the meaning of one count is in `events/energy-pkg.scale` and
+//! `.unit`. (Linux, Documentation/ABI/testing, sysfs-bus-event_source-devices-format and -events.)
 
 use super::{NameError, is_file_name};
 use crate::event::{Class, Event};
@@ -12,12 +12,12 @@ use crate::suggest::nearest;
 use linerate_linux::perf::{SOFTWARE, Selector, TRACEPOINT};
 use std::path::{Path, PathBuf};
 
-/// The directory of all units.
+/// Returns the directory of all units.
 pub(super) fn devices(sysfs: &Path) -> PathBuf {
     sysfs.join("bus/event_source/devices")
 }
 
-/// The names of all units, sorted.
+/// Returns the names of all units, sorted.
 pub(super) fn names(sysfs: &Path) -> Vec<String> {
     files(&devices(sysfs))
 }
@@ -34,7 +34,7 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// `unit/terms/`.
+/// Resolves an event of a unit, written `unit/terms/`.
 pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let (unit, terms) = name.split_once('/').unwrap_or((name, ""));
     let terms = terms.strip_suffix('/').unwrap_or(terms);
@@ -69,7 +69,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     })
 }
 
-/// Error for an event of a unit that the machine lacks.
+/// Returns the error for an event of a unit that this machine does not have.
 fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     let units = names(sysfs);
     let near = nearest(unit, units.iter().map(String::as_str));
@@ -84,7 +84,7 @@ fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     }
 }
 
-/// Splits a term into its name and its number, if it has one: `event=0x3c`, `any`.
+/// Splits a term such as `event=0x3c` or `any` into its name and its number, if it has one.
 fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     let (key, value) = match term.split_once('=') {
         Some((key, value)) => (key, Some(value)),
@@ -102,16 +102,17 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     Ok((key, number.transpose()?))
 }
 
-/// The `perf_event_attr` words that terms fill.
+/// Configuration words of a `perf_event_attr`, as filled in by the terms of an event.
 struct Words<'a> {
     folder: &'a Path,
     selector: Selector,
-    /// Unit of one count, if the PMU reports it.
+    /// Value and unit of one count, as in `2.3e-10 Joules`, if the PMU reports them.
     count: Option<String>,
 }
 
 impl Words<'_> {
-    /// Applies `term=value`, `term` (meaning 1), or the terms of a named event.
+    /// Applies one term: `term=value`, `term` alone (which means 1), or the name of an event, whose
+    /// terms are then applied.
     fn term(&mut self, term: &str, may_be_event: bool) -> Result<(), String> {
         let (key, value) = split(term)?;
         if let (None, true, Some(terms)) =
@@ -134,7 +135,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// Returns the unit of one count of an event: `2.3e-10 Joules`.
+    /// Returns the value and unit of one count of an event, as in `2.3e-10 Joules`.
     fn meaning(&self, event: &str) -> Option<String> {
         let file = |ending| read(&self.folder.join("events").join(format!("{event}.{ending}")));
         match (file("scale"), file("unit")) {
@@ -159,7 +160,7 @@ impl Words<'_> {
         }
     }
 
-    /// Spreads a number over the bits of a format, lowest bit first: `config:0-7,32-35`.
+    /// Spreads a number over the bits of a format such as `config:0-7,32-35`, lowest bit first.
     fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
         let bad = || format!("unsupported format of `{key}`: `{format}`");
         let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
@@ -189,7 +190,7 @@ impl Words<'_> {
     }
 }
 
-/// Parses a decimal number, or a hexadecimal one with the prefix `0x`.
+/// Parses a decimal number, or a hexadecimal number with the prefix `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

@@ -67,7 +67,7 @@ fn errors_have_a_position() {
     assert!(Formula::parse(&"(".repeat(1 << 20)).is_err());
 }
 
-/// A formula as a tree.
+/// A formula as an expression tree, which the tests evaluate directly.
 #[derive(Clone, Debug)]
 enum Tree {
     Number(u16),
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn any_text_is_a_formula_or_an_error_within_it(text in "[a-c0-9+*/(). -]{0,24}|\\PC{0,16}") {
         match Formula::parse(&text) {
-            // Without counts, only a formula of constants has a value.
+            // If no event has a count, only a formula without events has a value.
             Ok(formula) if !formula.events().is_empty() => {
                 prop_assert_eq!(formula.value(|_| None), None);
             }

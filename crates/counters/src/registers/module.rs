@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State of the module `kmod/pmu_user`, from /proc/pmu_user: the CPUs with accessible registers,
-//! and which counter counts which event.
+//! State of the kernel module `kmod/pmu_user`, read from /proc/pmu_user: which CPUs have accessible
+//! PMU registers, and which counter counts which event.
 //!
 //! ```text
 //! cpu N open B PMUSERENR X PMCR X counting X before PMUSERENR X PMCR X holder perf|none
@@ -10,9 +10,9 @@
 //! counter 31 event 0x11 NAME|- [user]                          the cycle counter, always last
 //! ```
 //!
-//! No other format is accepted: a register is read if this text declares it accessible, and if it
-//! is not, the read is an illegal instruction. Not here: reading the registers
-//! ([`registers`](crate::registers)).
+//! No other format is accepted: a PMU register is read if this text declares it accessible, and if
+//! that is wrong, the read is an illegal instruction. The registers themselves are read in
+//! [`registers`](crate::registers).
 
 use crate::event::Event;
 use crate::refusal::RegisterRefusal;
@@ -22,63 +22,64 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The number of the cycle counter among the counters, and of cycles and instructions among the
-/// events (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for A-profile, D13).
+/// Number of the cycle counter among the counters. The two constants after it are the event numbers
+/// of cycles and of instructions (ARM Architecture Reference Manual ARMv7, C12.8; Arm ARM for
+/// A-profile, D13).
 pub const CYCLE_COUNTER: u32 = 31;
 const CYCLES: u32 = 0x11;
 const INSTRUCTIONS: u32 = 0x08;
 
-/// Bits in PMUSERENR and PMCR, as in `native/pmu/armv7.h`: user access, enable, cycle counter
-/// divided by 64.
+/// Bits of the registers PMUSERENR and PMCR, as in `native/pmu/armv7.h`. In order: user access is
+/// enabled; the counters are enabled; the cycle counter counts every 64th cycle.
 const USER_ENABLE: u32 = 0x1;
 const ENABLE: u32 = 0x1;
 const DIVIDE: u32 = 0x8;
-/// AArch64 only: 64-bit cycle counter, without the divider.
+/// Bit of PMCR on AArch64 only: the cycle counter has 64 bits and ignores the divider.
 const LONG_CYCLES: u32 = 0x40;
 
-/// State of the module.
+/// State of the kernel module `pmu_user`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The online CPUs, ascending.
+    /// CPUs that are online, in ascending order of their numbers.
     pub cpus: Vec<Cpu>,
     /// Number of event counters per CPU.
     pub counters: u32,
-    /// The event counters in use; the cycle counter is last.
+    /// Counters that the module started, in ascending order; the cycle counter is last.
     pub selected: Vec<Selected>,
 }
 
-/// An online CPU.
+/// State of an online CPU's PMU registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub number: u32,
-    /// Whether the module enabled access, which other code may have disabled since.
+    /// Whether the module enabled user access, which other code may have disabled since then.
     is_opened: bool,
     user_enable: u32,
     control: u32,
-    /// One bit for each counter.
+    /// Bit mask of the counters that are counting, one bit for each counter.
     counting: u32,
 }
 
-/// A counter and its event.
+/// A counter and the event that it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// The counter: an event counter, or [`CYCLE_COUNTER`].
+    /// Number of the counter: that of an event counter, or [`CYCLE_COUNTER`].
     pub counter: u32,
     /// The event's architectural number.
     pub event: u32,
-    /// `None` if the module has no names for this core.
+    /// Name of the event; `None` if the module has no names for this core.
     pub name: Option<String>,
-    /// Whether kernel mode is excluded.
+    /// Whether kernel mode is excluded from the count.
     pub is_user_only: bool,
 }
 
-/// Error for a status file with an unexpected format.
+/// Error for a status file of the module with an unexpected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// Number of the first invalid line, from 1.
     pub line: usize,
-    /// Description of the defect.
+    /// Description of what is wrong with that line.
     pub reason: &'static str,
 }
 
@@ -88,17 +89,19 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Path of the module's status file, relative to the root.
+/// Path of the module's status file, relative to the root directory.
 pub const FILE: &str = "proc/pmu_user";
 
-/// Content of [`FILE`] if the module is loaded.
+/// State of the kernel module `pmu_user` as parsed from its status file [`FILE`], which exists
+/// while the module is loaded.
 pub type PmuUser = Result<Module, Malformed>;
 
 const CPU: &str = "cpu * open * PMUSERENR * PMCR * counting * before PMUSERENR * PMCR * holder *";
 const COUNTER: &str = "counter * event * *";
 const COUNTER_OF_USER: &str = "counter * event * * user";
 
-/// Returns the words at a pattern's wildcards, if the rest of the line matches.
+/// Returns the words of a line at the wildcards (`*`) of a pattern, or `None` if the rest of the
+/// line does not match the pattern.
 fn matched<'a, const N: usize>(line: &'a str, pattern: &str) -> Option<[&'a str; N]> {
     let (mut words, mut found, mut at) = (line.split(' '), [""; N], 0);
     for expected in pattern.split(' ') {
@@ -145,7 +148,7 @@ impl Cpu {
         })
     }
 
-    /// Whether a program on this CPU can read counters now.
+    /// Returns whether a program on this CPU can read the counters now.
     fn is_open(&self) -> bool {
         self.is_opened && self.user_enable & USER_ENABLE != 0 && self.control & ENABLE != 0
     }
@@ -173,20 +176,21 @@ impl Selected {
 }
 
 impl Module {
-    /// Reads the module's current state from the /proc under `root`; `None` if it is not loaded.
+    /// Reads the module's current state from /proc under the directory `root`; `None` if the module
+    /// is not loaded.
     pub fn loaded(root: &Path) -> Option<PmuUser> {
         match std::fs::read_to_string(root.join(FILE)) {
             Ok(text) => Some(Self::read(&text)),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            // The file exists, so the module holds the counters.
+            // The file exists but cannot be read, so the module is loaded and holds the counters.
             Err(_) => Some(Err(Malformed { line: 1, reason: "cannot be read" })),
         }
     }
 
-    /// Parses the status file.
+    /// Parses the text of the module's status file.
     ///
     /// # Errors
-    /// The first unexpected line.
+    /// [`Malformed`] with the first unexpected line.
     pub fn read(text: &str) -> Result<Self, Malformed> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let whole: Vec<&str> = lines.iter().filter_map(|line| line.strip_suffix('\n')).collect();
@@ -226,15 +230,15 @@ impl Module {
         }
     }
 
-    /// Returns the CPUs whose registers are accessible now.
+    /// Returns the numbers of the CPUs whose PMU registers are accessible now.
     pub fn open_cpus(&self) -> Vec<u32> {
         self.cpus.iter().filter(|cpu| cpu.is_open()).map(|cpu| cpu.number).collect()
     }
 
-    /// Returns the CPU with this number, if its registers are open.
+    /// Returns the CPU with this number, if its PMU registers are accessible now.
     ///
     /// # Errors
-    /// [`RegisterRefusal::Closed`].
+    /// [`RegisterRefusal::Closed`] if they are not accessible, or the CPU is not listed.
     pub fn open_on(&self, number: u32) -> Result<Cpu, RegisterRefusal> {
         let found = self.cpus.iter().find(|cpu| cpu.number == number);
         match found {
@@ -246,11 +250,12 @@ impl Module {
         }
     }
 
-    /// Returns the counter that counts an event on this CPU, and its tier. `user_only` excludes
-    /// kernel mode.
+    /// Returns the number of the counter that counts an event on this CPU, and the tier of its
+    /// counts. With `user_only`, the count must exclude kernel mode.
     ///
     /// # Errors
-    /// [`RegisterRefusal`]: the event has no number, is not selected, or is counted in other modes.
+    /// [`RegisterRefusal`] if the event has no number, no counter selects the event, its counter
+    /// includes kernel mode although it should not, or the counter is stopped or divided.
     pub fn counter_of(
         &self,
         cpu: &Cpu,
@@ -276,7 +281,8 @@ impl Module {
         Ok((chosen.counter, tier))
     }
 
-    /// Evidence tier of the counts.
+    /// Returns the evidence tier of the counts: `user` if every counter excludes kernel mode,
+    /// otherwise `hw`.
     pub fn tier(&self) -> Tier {
         match self.selected.iter().all(|selected| selected.is_user_only) {
             true => Tier::User,
@@ -285,17 +291,19 @@ impl Module {
     }
 }
 
-/// Whether an event occurs whenever a program executes instructions.
+/// Returns whether an event occurs whenever a program executes instructions.
 pub(crate) fn never_stops(event: &Event) -> bool {
     matches!(event_number(event.selector), Some(CYCLES | INSTRUCTIONS))
 }
 
-/// Returns the architectural number of an event; `None` if no number selects it in a register.
+/// Returns the architectural number of an event; `None` if no number selects the event in a counter
+/// register.
 pub fn event_number(selector: Selector) -> Option<u32> {
     match (selector.kind, selector.config) {
         (HARDWARE, 0) => Some(CYCLES),
         (HARDWARE, 1) => Some(INSTRUCTIONS),
-        // Linux's own number for ARMv7's cycle counter (ARMV7_PERFCTR_CPU_CYCLES in its driver).
+        // Linux's own number for ARMv7's cycle counter (ARMV7_PERFCTR_CPU_CYCLES in Linux's
+        // driver).
         (RAW, 0xff) if cfg!(target_arch = "arm") => Some(CYCLES),
         (RAW, code) => u32::try_from(code).ok().filter(|code| *code <= 0xffff),
         _ => None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers that a thread may read: those the module opened on the thread's CPU, for the events
-//! the module selected.
+//! Opens the PMU registers that a thread may read: those that the module made accessible on the
+//! thread's CPU, for the events that the module selected.
 
 use super::module::{self, Cpu, Module, PmuUser};
 use super::processor::Processor;
@@ -10,8 +10,8 @@ use crate::reading::Outcome;
 use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::allowed_cpus;
 
-/// Opens the registers of the hardware events among `events` for the calling thread. Each event not
-/// yet refused gets its tier or the reason for its refusal.
+/// Opens the PMU registers of the hardware events among `events` for the calling thread. Each of
+/// these events that is not yet refused gets its tier in `outcomes`, or the reason for its refusal.
 pub(crate) fn open(
     pmu_user: &PmuUser,
     events: &[Event],
@@ -63,13 +63,13 @@ pub(crate) fn open(
     registers
 }
 
-/// Whether two reads of a counter return the same value.
+/// Returns whether two reads of a counter return the same value, i.e. the counter is stuck.
 pub(super) fn stands_still(bank: &impl Bank, number: u32) -> bool {
     let first = bank.counter(number);
     first.is_some() && first == bank.counter(number)
 }
 
-/// Returns the module, and the one CPU that the calling thread may run on.
+/// Returns the module's state, and the one CPU that the calling thread may run on.
 fn opened(pmu_user: &PmuUser) -> Result<(&Module, Cpu), RegisterRefusal> {
     let module = pmu_user.as_ref().map_err(|malformed| RegisterRefusal::NotUnderstood {
         line: malformed.line,

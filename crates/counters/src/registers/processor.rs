@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers of this processor, read by `arm.S` and `aarch64.S`; other architectures have none that
-//! a module makes accessible.
+//! Reads the PMU registers of this processor with the routines in `arm.S` and `aarch64.S`. On other
+//! architectures, no module makes such registers accessible.
 
 use super::Bank;
 use linerate_linux::{monotonic_ns, switches};
 
-/// Registers of the calling thread's CPU.
+/// Access to the PMU registers of the CPU on which the calling thread runs.
 #[derive(Debug)]
 pub(crate) struct Processor(());
 
@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 impl Processor {
-    /// Returns access to the CPU's registers, or the reason why reading them would be unsafe.
+    /// Returns access to the CPU's PMU registers, or the reason why reading them would be unsafe.
     #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
     pub(crate) fn new() -> Result<Self, String> {
         use linerate_linux::illegal;

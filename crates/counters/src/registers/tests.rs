@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic registers with known counts.
+//! Tests of register reads with synthetic registers whose counts are known.
 
 use super::module::tests::{TEXT, event};
 use super::open::stands_still;
@@ -10,10 +10,10 @@ use linerate_linux::{allowed_cpus, pin_current_thread};
 use linerate_record::Tier;
 use proptest::prelude::*;
 
-/// A counting CPU, and a thread that occasionally leaves it.
+/// A synthetic CPU whose counters count, and a thread that occasionally leaves that CPU.
 #[derive(Debug, Default)]
 struct Made {
-    /// Events on the CPU, caused by any thread.
+    /// Number of events on the CPU, caused by any thread.
     happened: Cell<u64>,
     now_ns: Cell<u64>,
     switches: Cell<u64>,
@@ -43,12 +43,13 @@ impl Bank for &Made {
     }
 }
 
-/// Activity of a thread between two reads.
+/// What happens between two reads of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Causes this number of events in this number of ns.
+    /// The thread causes the given number of events within the given number of ns.
     Own(u64, u64),
-    /// Off the CPU for this number of ns, while other threads cause this number of events.
+    /// The thread is off the CPU for the given time while other threads cause events. The fields
+    /// are the number of events and the time in ns.
     Away(u64, u64),
 }
 
@@ -128,7 +129,8 @@ fn a_closed_register_has_no_count() {
 
 #[test]
 fn detects_a_stuck_register() {
-    /// Counts reads; all counters but counter 1 return the number of reads so far.
+    /// Counts its reads. Counter 0 returns the number of reads so far, counter 1 is stuck, and the
+    /// other counters are not accessible.
     struct Reads(Cell<u64>);
     impl Bank for Reads {
         fn counter(&self, number: u32) -> Option<u64> {
@@ -148,7 +150,8 @@ fn detects_a_stuck_register() {
     assert_eq!([0x08, 0x11, 0x03].map(stops), [true, true, false]);
 }
 
-/// No rate up to the maximum exceeds 2^32 events in the maximum time between reads.
+/// Even at the maximum rate, no more than 2^32 events occur within the maximum time between two
+/// reads.
 #[test]
 fn reads_are_never_too_far_apart() {
     for number in [0, CYCLE_COUNTER] {
@@ -160,7 +163,8 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-/// Returns the refusal of `instructions` on a thread that may run on one CPU, or on all of them.
+/// Returns the reason why `instructions` are refused on a thread that may run on one CPU only
+/// (`pinned`), or on all CPUs.
 fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {
@@ -201,7 +205,7 @@ fn the_module_is_found_below_a_root() {
     std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(root.path().join(FILE), TEXT).unwrap();
     assert_eq!(Module::loaded(root.path()), Some(Module::read(TEXT)));
-    // The file exists but cannot be read, so the module holds the counters.
+    // The file exists but cannot be parsed as text, so the module is loaded and holds the counters.
     std::fs::write(root.path().join(FILE), [0xff]).unwrap();
     assert!(Module::loaded(root.path()).is_some_and(|text| text.is_err()));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests a CPU's registers with a known workload.
+//! Tests the PMU registers of a CPU with a known workload.
 
 use super::Registers;
 use super::module::CYCLE_COUNTER;
@@ -9,15 +9,16 @@ use linerate_linux::pin_current_thread;
 use std::hint::black_box;
 use std::thread::ScopedJoinHandle;
 
-/// Iterations of the counted loop, each taking at least one cycle, and the minimum expected count.
+/// Number of iterations of the counted loop, each of which takes at least one cycle; and, in the
+/// next constant, the smallest number of cycles that is accepted.
 const ITERATIONS: u64 = 20_000;
 const LEAST: u64 = ITERATIONS / 4;
 
-/// Counts the cycles of a known workload on `cpu`, whose registers the module made accessible. Uses
-/// a separate thread, so that the calling thread is not pinned.
+/// Counts the cycles of a known workload on `cpu`, whose PMU registers the module made accessible.
+/// The workload runs on a separate thread, so that the calling thread is not pinned.
 ///
 /// # Errors
-/// The reason why too few cycles were counted, or none.
+/// The reason why too few cycles were counted, or none at all.
 pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = std::thread::scope(|scope| {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));

@@ -4,11 +4,11 @@
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Maximum size of a packet or block: 60 times the maximum on a network. Anything longer is
-/// damaged.
+/// Maximum size of a packet or block in bytes: 60 times the maximum on a network. A longer packet
+/// is treated as damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
-/// A file and the number of bytes read.
+/// A file that is being read, and the number of bytes read so far.
 pub(super) struct Input<R> {
     from: R,
     offset: u64,
@@ -20,12 +20,12 @@ impl<R: Read> Input<R> {
         Self { from, offset: 0, buffer: Vec::new() }
     }
 
-    /// File offset of the next read.
+    /// Returns the file offset of the next read.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The most recently read bytes.
+    /// Returns the most recently read bytes.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
@@ -37,7 +37,8 @@ impl<R: Read> Input<R> {
         self.take_more(bytes)
     }
 
-    /// Appends `bytes` more bytes to the buffer.
+    /// Appends `bytes` more bytes from the file to the buffer; returns `false` if the file ends
+    /// before that.
     pub(super) fn take_more(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         let taken = self.from.by_ref().take(bytes as u64).read_to_end(&mut self.buffer);
         let taken = taken.map_err(unreadable)?;

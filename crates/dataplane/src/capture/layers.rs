@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locates the headers and the transport checksum of a captured frame, for repairs.
 //!
-//! Left out: tunnels, whose inner packets are payload.
+//! Not supported: tunnels, whose inner packets are treated as payload.
 
 use linerate_kernels::checksum;
 
-/// IANA protocol numbers.
+/// IANA protocol numbers, here and in the following constants.
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -14,28 +14,29 @@ const ICMPV6: u8 = 58;
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q, 802.1ad, and the pre-standard EtherType for 802.1ad.
+/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the pre-standard EtherType for 802.1ad.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_TAGS: usize = 4;
-/// Maximum number of IPv6 extension headers.
+/// Maximum number of IPv6 extension headers that are followed.
 const EXTENSIONS: usize = 8;
 
 /// Headers of an IP packet in a frame. All offsets are relative to the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layers {
-    /// 4 or 6.
+    /// IP version, 4 or 6.
     pub(super) version: u8,
     /// Offset of the IP header.
     pub(super) l3: usize,
     /// Offset after the IP header, including options and extension headers.
     pub(super) l4: usize,
     pub(super) protocol: u8,
-    /// End of the packet according to its length field; `None` if the field is 0, as in packets
-    /// over 64 KiB before segmentation offload.
+    /// Offset after the packet, according to its length field; `None` if the field is 0, as in
+    /// packets over 64 KiB before segmentation offload.
     pub(super) end: Option<usize>,
     /// Whether the packet is a fragment.
     pub(super) is_fragment: bool,
-    /// Whether there is a routing header or a jumbo payload.
+    /// Whether the packet has a routing header or a jumbo payload, so that its transport checksum
+    /// is left alone.
     pub(super) is_special: bool,
 }
 
@@ -86,8 +87,8 @@ impl Layers {
         (bytes >= least && self.l4 + bytes <= frame.len()).then_some(bytes)
     }
 
-    /// Fixes the transport checksum over `frame[l4..end]`. Fragments, unknown protocols, and UDP
-    /// over IPv4 without a checksum are left unchanged.
+    /// Computes and writes the transport checksum over `frame[l4..end]`. Fragments, unknown
+    /// protocols, and UDP over IPv4 without a checksum are left unchanged.
     pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return,
@@ -108,8 +109,8 @@ impl Layers {
         put16(frame, at, value);
     }
 
-    /// Whether the TCP or UDP checksum over `frame[l4..end]` covers the pseudo-header alone; `None`
-    /// if there is no such checksum.
+    /// Returns whether the TCP or UDP checksum of `frame[l4..end]` covers the pseudo-header alone;
+    /// `None` if there is no such checksum.
     pub(super) fn has_pseudo_header_only(&self, frame: &[u8], end: usize) -> Option<bool> {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return None,

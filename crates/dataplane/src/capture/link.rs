@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Link layers of captures, and synthetic Ethernet headers for packets with other link headers.
 //!
-//! Layouts: the tcpdump group's registry of link types.
+//! The layouts of the link headers are those in the tcpdump group's registry of link types.
 
 use super::layers::be16;
 use std::fmt;
@@ -21,7 +21,7 @@ impl LinkType {
     const RAW_IPV6: Self = Self(229);
     const COOKED_2: Self = Self(276);
 
-    /// Whether packets of this type can be replayed.
+    /// Returns whether packets of this type can be replayed.
     pub(super) fn is_known(self) -> bool {
         let others = [
             Self::ETHERNET,
@@ -62,13 +62,13 @@ const ETHERNET_BYTES: u32 = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Synthetic, locally administered.
+/// Addresses in synthetic Ethernet headers; they are locally administered.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smaller values in an EtherType field are lengths or Linux-specific.
+/// Smallest EtherType: smaller values in the field are lengths or Linux-specific.
 const ETHERTYPE_MIN: u16 = 0x0600;
-/// Netlink messages, whose protocol field is not an EtherType.
+/// Device type of netlink messages, whose protocol field is not an EtherType.
 const ARPHRD_NETLINK: u16 = 824;
 
 /// The link that packets were recorded on.
@@ -79,7 +79,8 @@ pub(super) struct Link {
     pub(super) fcs_bytes: u8,
 }
 
-/// Synthetic Ethernet header.
+/// Fields of a synthetic Ethernet header, and the length of the link header that it replaces
+/// (`bytes`).
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -119,18 +120,19 @@ impl Link {
         let raw = |ethertype| Some(Header { bytes: 0, source: SOURCE, ethertype });
         match self.link_type {
             LinkType::COOKED => {
-                // Packet type, device type, address length, address, protocol.
+                // Fields: packet type, device type, address length, address, protocol.
                 let header: &[u8; 16] = packet.first_chunk()?;
                 cooked(header, be16(header, 14)?, be16(header, 2)?, &header[5..14])
             }
             LinkType::COOKED_2 => {
-                // Protocol, device index and type, packet type, address length, address.
+                // Fields: protocol, device index and type, packet type, address length, address.
                 let header: &[u8; 20] = packet.first_chunk()?;
                 cooked(header, be16(header, 0)?, be16(header, 8)?, &header[11..20])
             }
             LinkType::LOOPBACK | LinkType::OPENBSD_LOOPBACK => {
                 let header: &[u8; 4] = packet.first_chunk()?;
-                // In the recording machine's byte order, or in network byte order.
+                // The address family is in the recording machine's byte order, or in network byte
+                // order.
                 let number = u32::from_le_bytes(*header);
                 let family = if number > 0xffff { number.swap_bytes() } else { number };
                 Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })
@@ -146,8 +148,8 @@ impl Link {
     }
 }
 
-/// Builds a header from that of a Linux cooked capture; `address` is the sender's address, preceded
-/// by its length.
+/// Builds an Ethernet header from the header of a Linux cooked capture; `address` is the sender's
+/// address, preceded by its length.
 fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<Header> {
     let is_packet = protocol >= ETHERTYPE_MIN && device != ARPHRD_NETLINK;
     let source = match address {

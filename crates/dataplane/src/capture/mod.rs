@@ -68,7 +68,7 @@ pub struct Contents {
     pub unread: Option<UnreadTail>,
 }
 
-/// Whether to continue after a packet.
+/// Tells a scan whether to continue after a packet.
 pub type Flow = ControlFlow<()>;
 
 /// A scan in progress.
@@ -83,7 +83,8 @@ struct Scan<R, F> {
 }
 
 impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
-    /// Stops reading at `offset`.
+    /// Stops delivering packets at `offset`, counts the rest of the file as unread, and records how
+    /// it ends.
     fn break_off(&mut self, tail: Tail, offset: u64) -> Result<(), CaptureError> {
         let bytes = self.input.end()? - offset;
         self.contents.tail = tail;
@@ -91,7 +92,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
         Ok(())
     }
 
-    /// Delivers the packet at `at` in the input's buffer, recorded on `link`.
+    /// Delivers the packet at `at` in the input's buffer, which was recorded on `link`.
     fn hand_out(
         &mut self,
         link: Link,
@@ -126,7 +127,7 @@ pub enum CaptureError {
     HeaderCut(usize),
     /// No packet can be replayed; the first link type is unsupported.
     LinkType(LinkType),
-    /// The file cannot be read to its end.
+    /// The file cannot be read to its end; holds the reason.
     Unreadable(String),
     /// The capture has no complete packet.
     NoPackets(Tail),
@@ -173,7 +174,7 @@ impl std::error::Error for CaptureError {}
 /// Reads a pcap or pcapng file and passes its packets to `each` in file order.
 ///
 /// # Errors
-/// The file is not a capture, or has no usable packet.
+/// If the file is not a capture, or has no usable packet.
 pub fn scan(
     from: impl Read,
     each: impl FnMut(&CapturedPacket<'_>) -> Flow,
@@ -201,7 +202,7 @@ pub fn scan(
     }
 }
 
-/// Byte order of numbers.
+/// Byte order of the numbers in a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,

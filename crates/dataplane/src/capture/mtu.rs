@@ -17,7 +17,7 @@ const CONNECTIONS_MAX: usize = 1 << 16;
 
 const SYN: u8 = 0x02;
 
-/// Address and port; an IPv4 address in the first 4 bytes.
+/// Address and port of one end of a connection. An IPv4 address is in the first 4 bytes.
 type Endpoint = [u8; 18];
 
 /// MTUs of the wire and of each connection, as announced in SYN segments.
@@ -31,12 +31,13 @@ pub struct Mtus {
     /// The number of announcements and the value of the most announced MTU; the largest one if
     /// several are tied.
     most: Option<(u64, usize)>,
-    /// What the lower and the higher endpoint of a connection announced.
+    /// The MTUs that the lower and the higher endpoint of a connection announced; `None` for an end
+    /// whose SYN was not seen.
     connections: HashMap<[Endpoint; 2], [Option<usize>; 2]>,
 }
 
 impl Mtus {
-    /// Takes a frame.
+    /// Records what a frame announces, if it is a SYN segment.
     pub fn see(&mut self, frame: &[u8]) {
         let Some((layers, mtu)) = announced_mtu(frame) else { return };
         if !MTUS.contains(&mtu) {
@@ -53,14 +54,14 @@ impl Mtus {
         }
     }
 
-    /// Returns the MTU of the wire on which the frames were recorded: the one most SYN segments
-    /// announce, or that of Ethernet if there are no announcements.
+    /// Returns the MTU of the wire on which the frames were recorded: the one that most SYN
+    /// segments announce, or that of Ethernet if there are no announcements.
     pub fn of_wire(&self) -> usize {
         self.most.map_or(ETHERNET_MTU, |(_, mtu)| mtu)
     }
 
     /// Returns the MTU of a frame's connection. If an end's SYN is not in the capture, the MTU of
-    /// the wire is used for it.
+    /// the wire is used for that end.
     pub fn of(&self, frame: &[u8]) -> usize {
         let wire = self.of_wire();
         let known = || {

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Variant used by some Linux distributions, with 24-byte record headers.
+/// Magic number of a variant used by some Linux distributions, with 24-byte record headers.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
@@ -17,10 +17,11 @@ const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// The snap length that tcpdump uses for unlimited; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
-/// Flag: the highest four bits of the link type are the length of the FCS in units of 2 bytes.
+/// Flag in the link-type field: its highest four bits are the length of the FCS in units of 2
+/// bytes.
 const HAS_FCS: u32 = 1 << 26;
 
-/// Properties encoded in the magic number.
+/// Properties of a pcap file that are encoded in its magic number.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     order: ByteOrder,
@@ -42,7 +43,7 @@ impl Format {
         })
     }
 
-    /// Returns the link named in the header.
+    /// Returns the link type and FCS length given in the file header.
     fn link(self, header: &[u8]) -> Link {
         let word = self.order.u32(header, 20).unwrap_or(0);
         let fcs_bytes = if word & HAS_FCS != 0 { (word >> 28) as u8 * 2 } else { 0 };
@@ -57,7 +58,7 @@ impl Format {
     }
 }
 
-/// Reads the file after the magic number.
+/// Reads a pcap file from after its magic number to its end.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
     format: Format,
@@ -100,7 +101,7 @@ pub struct PcapWriter<W: Write> {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the file header.
+    /// Creates a writer and writes the file header.
     pub fn new(mut sink: W) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         header[0..4].copy_from_slice(&MAGIC_NANOSECONDS.to_le_bytes());

@@ -27,7 +27,7 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type, length, and trailing length.
+/// Bytes of a block other than its body: type, length, and trailing length.
 const BLOCK_OVERHEAD_BYTES: usize = 12;
 const SECTION_HEADER_BYTES: usize = 28;
 
@@ -67,11 +67,11 @@ impl Clock {
     }
 }
 
-/// Next item of a file.
+/// Next item of a pcapng file.
 enum Found {
     /// A block: its type, and the range of its body in the buffer.
     Block(u32, Range<usize>),
-    /// A non-packet block, too long to keep.
+    /// A non-packet block that was too long to keep and has been skipped.
     Skipped,
     End,
     Broken(Tail),
@@ -80,7 +80,7 @@ enum Found {
 /// State of the current section, needed for later blocks.
 struct Section {
     order: ByteOrder,
-    /// `None` for an unreadable description.
+    /// The interfaces described so far; `None` for an unreadable description.
     interfaces: Vec<Option<Interface>>,
     /// Time of the previous packet, in nanoseconds.
     time_ns: u64,
@@ -242,8 +242,8 @@ impl Section {
         clock
     }
 
-    /// Parses an enhanced or obsolete packet block: interface (and drops), time, captured length,
-    /// length, frame.
+    /// Parses an enhanced or obsolete packet block, whose fields are: interface (and drops), time,
+    /// captured length, original length, frame.
     fn timed_packet(&self, body: &[u8], interface: usize) -> Option<Packet> {
         let interface = self.interfaces.get(interface)?.as_ref()?;
         let field = |at| self.order.u32(body, at);
@@ -255,7 +255,8 @@ impl Section {
         Some(Packet { link: interface.link, time_ns, original_bytes, at })
     }
 
-    /// Parses a simple packet block, recorded on the first interface: length, frame.
+    /// Parses a simple packet block, whose fields are: original length, frame. It was recorded on
+    /// the first interface.
     fn simple_packet(&self, body: &[u8]) -> Option<Packet> {
         let interface = self.interfaces.first()?.as_ref()?;
         let original_bytes = self.order.u32(body, 0)?;

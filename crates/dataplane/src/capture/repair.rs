@@ -51,7 +51,7 @@ impl<'f> Joined<'f> {
         is_cuttable.then_some(Self { frame, layers, payload, end, step })
     }
 
-    /// Number of segments.
+    /// Returns the number of segments into which the frame is split.
     pub fn segments(&self) -> u64 {
         (self.end - self.payload).div_ceil(self.step) as u64
     }
@@ -114,9 +114,9 @@ pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     (whole != frame).then_some(whole)
 }
 
-/// Returns a frame of `original_bytes` on the wire that was truncated to `captured`, padded with
-/// zeros and with a fixed transport checksum. `None` if a header is truncated, or the length is
-/// invalid.
+/// Returns a frame that had `original_bytes` on the wire and was truncated to `captured`, padded
+/// with zeros and with its transport checksum corrected. `None` if a header is truncated, or the
+/// length is invalid.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader on hand-written files, compared with another reader, and on damaged files.
+//! Tests of the reader on hand-written files, in comparison with another reader, and on damaged
+//! files.
 
 use super::*;
 use proptest::prelude::*;
@@ -97,7 +98,7 @@ impl File {
         })
     }
 
-    /// An interface; `options` as code and value.
+    /// Appends an interface description; `options` are pairs of code and value.
     fn interface(&mut self, link: u16, snap: u32, options: &[(u16, &[u8])]) -> &mut Self {
         self.block(1, |b| {
             b.u16(link).u16(0).u32(snap);
@@ -117,7 +118,7 @@ impl File {
     }
 }
 
-/// Classic files of `FRAMES` in every byte order and resolution.
+/// Returns pcap files of `FRAMES` in every byte order and resolution.
 fn pcap_files() -> Vec<Vec<u8>> {
     let mut files = Vec::new();
     for big in [false, true] {
@@ -134,7 +135,8 @@ fn pcap_files() -> Vec<Vec<u8>> {
     files
 }
 
-/// A file of `FRAMES` in two sections with different byte orders, with every kind of block.
+/// Returns a pcapng file of `FRAMES` in two sections with different byte orders, with every kind of
+/// block.
 fn pcapng_file(big: bool) -> Vec<u8> {
     let mut file = File::new(big);
     // Microseconds unless the interface says otherwise; the second interface uses nanoseconds.
@@ -182,7 +184,7 @@ fn every_pcapng_block_is_read_in_both_orders() {
             (FRAMES[0].0, 60, FRAMES[0].1),
             (FRAMES[1].0, 61, FRAMES[1].1),
             (FRAMES[2].0, 0, FRAMES[2].1),
-            // Without a timestamp; truncated by the snap length.
+            // A packet without a timestamp, truncated by the snap length.
             (FRAMES[2].0, 66, &FRAMES[3].1[..64]),
         ]
         .map(|(time_ns, original_bytes, bytes)| owned(time_ns, original_bytes, bytes));
@@ -242,7 +244,8 @@ fn damage_costs_no_more_than_it_hits() {
     let mut file = File::new(false);
     file.section().interface(1, 0, &[]).interface(105, 0, &[]);
     file.enhanced(0, 1, &[1; 20]);
-    // A captured length beyond the block, an undescribed interface, another link type.
+    // Three packets that cannot be delivered: a captured length beyond the block, an undescribed
+    // interface, another link type.
     let at = file.bytes.len();
     file.enhanced(0, 2, &[2; 20]).enhanced(7, 3, &[3; 20]).enhanced(1, 4, &[4; 20]);
     file.bytes[at + 20..at + 24].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -280,7 +283,7 @@ fn giant_lengths_are_a_cut_tail() {
     }
 }
 
-/// A pcap file with one record.
+/// Returns a pcap file with one record.
 fn pcap_of(magic: u32, link: u32, record: &[u8]) -> Vec<u8> {
     let mut file = File::new(false);
     file.pcap(magic, link);
@@ -493,7 +496,8 @@ proptest! {
     }
 }
 
-/// The packets are consecutive parts of the file.
+/// Asserts that the packets do not overlap: together they are no longer than the file, apart from
+/// synthetic Ethernet headers.
 fn assert_within(capture: &Whole, file: &[u8]) {
     let bytes: usize = capture.packets.iter().map(|packet| packet.bytes.len()).sum();
     assert!(bytes <= file.len() + 14 * capture.framed as usize, "packets overlap");

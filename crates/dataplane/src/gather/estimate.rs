@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates over the windows of a run, as figures.
+//! Estimates over the measurement windows of a run, as figures for the report.
 
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// Maximum change in the core clock, between the start and the end of a worker, at which cycles are
-/// still meaningful.
+/// Maximum relative change in the core clock, between the start and the end of a worker, up to
+/// which cycle counts are still meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
-/// Bootstrap seed: the same windows give the same interval.
+/// Seed of the bootstrap. It is constant, so that the same windows give the same interval.
 pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
 
 /// Minimum number of clean windows for an estimate.
@@ -18,7 +18,7 @@ pub(super) fn few_windows(count: usize) -> String {
     format!("only {count} windows without preemption; run longer, or on idle CPUs")
 }
 
-/// Returns the median over a series of windows.
+/// Returns the median over a series of windows, with its interval.
 pub(super) fn series(samples: &[f64]) -> Estimate {
     stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from a worker's counted iterations.
+//! Hardware events per packet, from the iterations of a worker in which its events were counted.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,8 +9,9 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Returns the counted events and the method; `None` if none were requested. All workers in a run
-/// open the same events on the same machine, so the first worker with any counts represents all.
+/// Returns the counted events and how they were read; `None` if none were requested. All workers in
+/// a run open the same events on the same machine, so the first worker with any counts represents
+/// all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -25,7 +26,8 @@ pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     })
 }
 
-/// Returns a part's events per packet, and its cycles per instruction; `None` without counts.
+/// Returns a part's events per packet, and its cycles per instruction; `None` if the worker has no
+/// counts.
 pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String, Figure>> {
     let turns = ended.readings.counted.as_ref()?;
     let opened = ended.counted.iter().zip(&turns.tiers).enumerate();
@@ -50,7 +52,7 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
     Some(figures)
 }
 
-/// Returns the sum of `above` divided by the sum of `under`.
+/// Returns the sum of `above` divided by the sum of `under`, with its interval.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
     let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
@@ -72,9 +74,10 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Clamps counts that are below 0 by chance after the read overhead is subtracted. An event that
-/// was never seen may still occur: if 3.7 occurrences are expected in this number of packets, the
-/// probability of seeing none is 2.5 %.
+/// Clamps an estimate to 0 or more: by chance, counts may be below 0 after the read overhead is
+/// subtracted. If an event was never seen, the interval still ends above 0, because the event may
+/// occur: if 3.7 occurrences are expected in this number of packets, the probability of seeing none
+/// is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
     // Not `f64::max`, which would turn NaN into 0.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
@@ -105,7 +108,8 @@ mod tests {
         assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
     }
 
-    /// A part with one count in half of its iterations, with reads that add 9 or 11.
+    /// A part has one event in half of its iterations, and each read of the counters adds 9 or 11,
+    /// with a calibrated overhead of 10: the estimate must be 0.5 events per packet.
     #[test]
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels' share of a stage, from replayed calls.
+//! The share of a stage's time that its kernels (checksum and copy routines) take, from replayed
+//! calls.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
@@ -7,7 +8,7 @@ use linerate_record::run::{KernelUse, VariantTime};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
-/// Returns the kernel figures for a stage with this service time.
+/// Returns the figures of each kernel that a stage called; `service` is the stage's service time.
 pub(super) fn uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
     replayed.iter().map(|one| one_use(one, service)).collect()
 }
@@ -52,8 +53,8 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// Returns `part` over `whole`; the interval runs from the minimum to the maximum that both
-/// intervals allow.
+/// Returns `part` divided by `whole`. The interval runs from the smallest to the largest ratio that
+/// the intervals of both allow.
 fn share(part: &Figure, whole: &Figure) -> Figure {
     const METHOD: &str = "ticks of the replayed calls, divided by the stage's service time";
     let absent = |figure: &Figure| {

@@ -20,7 +20,7 @@ struct PartView {
     idle: Option<String>,
 }
 
-/// Returns one report per part, in order; `time` is the worker's.
+/// Returns one report per part, in order; `time` holds the worker's time shares.
 pub(super) fn stage_reports(
     job: &Job<'_>,
     ended: &Ended<'_>,
@@ -89,8 +89,9 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// Returns the increase in a total during the measurement, from its values at the start and the
-/// end; if the end was not reached, up to the last value.
+/// Returns the increase of a packet count during the measurement, from its values at the start and
+/// the end. If the end of the measurement was not reached, `total`, the last value, is used
+/// instead.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
@@ -165,7 +166,8 @@ fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
         Tail::Rings { outlets, .. } => {
             let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
             staged.for_each(|packet| ledger.held.add(1, packet.length() as u64));
-            // The reader of the ring counts the packet again.
+            // Only packets that have entered a ring count as output; the worker that reads the ring
+            // counts them again.
             ledger.output = Tally {
                 packets: worker.output.packets - worker.overflow.packets - ledger.held.packets,
                 bytes: worker.output.bytes - worker.overflow.bytes - ledger.held.bytes,

@@ -6,33 +6,35 @@ use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Minimum number of bursts per rate sample: one burst more or less is then 2 %.
+/// Minimum number of bursts per rate sample, at which one burst more or less changes the sample by
+/// 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
-/// Ratio of starved to lost time above which a worker has caught up.
+/// Minimum ratio of starved to lost time at which a worker is considered to have caught up after
+/// being preempted.
 const CAUGHT_UP: u64 = 2;
 
 /// Minimum number of samples after merging windows.
 const TOGETHER_MIN: usize = 8;
 
-/// Returns the packets that passed the path in each valid window.
+/// Packets that passed the path in each valid window.
 ///
 /// A saturated path loses work in interrupted windows, so only windows that were clean on every
 /// worker count. A path with idle time catches up later, so all windows count. Clean windows alone
 /// would give a biased rate in that case: periodic packets and periodic interruptions may always,
 /// or never, fall into the same windows.
 ///
-/// Workers that share a CPU cannot distinguish the other workers' time from lost time: `tells_lost`
-/// is false for them, and only clean windows count.
+/// Workers that share a CPU cannot distinguish the other workers' time from lost time: for them,
+/// `tells_lost` is false in [`from_readings`](Self::from_readings), and only clean windows count.
 #[derive(Default)]
 pub(super) struct Rates {
-    /// Every window counts.
+    /// Whether every window counts, not only the clean ones.
     all: bool,
-    /// Mean window length over the workers.
+    /// Length of each window in ms, as the mean over the workers.
     milliseconds: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) processed: Vec<f64>,
-    /// Packets per burst.
+    /// Mean packets per burst, on the worker where it is largest.
     burst: f64,
 }
 
@@ -62,8 +64,8 @@ impl Rates {
         rates
     }
 
-    /// Returns the median rate: a worker that catches up after an absence does so in clean windows,
-    /// whose rate is too high.
+    /// Returns the median rate over the windows, not the mean: a worker that catches up after an
+    /// absence does so in clean windows, whose rate is too high.
     ///
     /// Packets fall into windows in whole bursts. Neighbouring windows are therefore merged until
     /// one burst more or less makes no difference; otherwise a rate of half a packet per window

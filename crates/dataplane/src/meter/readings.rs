@@ -15,22 +15,22 @@ pub(crate) struct Window {
     /// Index on the grid, which is the same for all workers.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
-    /// Time spent on ending the previous window, which belongs to neither window.
+    /// Ticks spent on ending the previous window, which belong to neither window.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets received from the source (first segment only).
     pub(crate) taken: u64,
     /// Packets delivered to the sink (last segment only).
     pub(crate) delivered: u64,
-    /// Packets dropped for lack of room.
+    /// Packets dropped because a ring was full.
     pub(crate) overflowed: u64,
     pub(crate) busy: u64,
     pub(crate) packets: u64,
-    /// Sampled time by part.
+    /// Time and packets of the sampled iterations, by part.
     pub(crate) parts: [PartSum; MAX_PARTS],
 }
 
-/// Sampled time in one part of a worker.
+/// Time in one part of a worker, and packets passed to it, over the sampled iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartSum {
     pub(crate) ticks: u64,
@@ -53,13 +53,15 @@ pub(crate) struct Readings {
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Ticks from source to sink, for packets timed at the source; kept by workers with a sink.
+    /// Latency from source to sink, in ticks, of the packets that were timed at the source. Only
+    /// workers with a sink record it.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// Hardware events; `None` without counters.
+    /// Counts of hardware events; `None` if no counter was opened.
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// Packets that crossed either end of the path in one iteration.
+/// Packets that one iteration took from the source, delivered to the sink, or dropped at a full
+/// ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measurement windows: boundaries, cleanness, and thinning.
+//! Measurement windows: where they begin and end, whether they are clean, and how many are kept.
 
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;

@@ -18,14 +18,15 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of packets searched for segment sizes: enough to see many connections begin, without
-/// reading a long file twice.
+/// Maximum number of packets searched for TCP segment sizes: enough to see many connections begin,
+/// without reading a long file twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
-/// Memory is requested and allocated in steps of a quarter of the free memory, but at least this.
+/// Memory for the packets is allocated in steps of a quarter of what they already occupy, but at
+/// least this number of bytes.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Packet filter of a capture.
+/// Selects the packets of a capture that the rules `skip`, `first` and `sample` ask for.
 struct Selection {
     rules: CaptureRules,
     /// Packets seen so far.
@@ -39,7 +40,7 @@ impl Selection {
         Self { rules, seen: 0, passed_over: 0 }
     }
 
-    /// Whether the next packet is selected, and whether more packets may follow.
+    /// Returns whether the next packet is selected, and whether more packets may follow.
     fn next(&mut self, packet: &CapturedPacket<'_>) -> (bool, Flow) {
         let CaptureRules { skip, first, sample, .. } = self.rules;
         let index = self.seen;
@@ -53,7 +54,8 @@ impl Selection {
     }
 }
 
-/// The MTUs of the recorded wire, from the selected packets.
+/// Returns the MTUs of the recorded wire and its connections, from the packets that `skip` and
+/// `first` select.
 pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, CaptureError> {
     let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
     let mut mtus = Mtus::default();
@@ -74,7 +76,7 @@ pub(super) struct Intake<'s> {
     buffer_bytes: usize,
     mtus: Mtus,
     steers: &'s [Arc<dyn Steer>],
-    /// Buffer for split segments.
+    /// Buffer for the segments into which a frame is split.
     scratch: Vec<u8>,
 }
 
@@ -152,7 +154,8 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Requests memory before it is used.
+    /// Ensures that there is room for `bytes` more bytes; fails if that would take more than the
+    /// free memory.
     fn make_room(&mut self, bytes: usize) -> Result<(), TrafficError> {
         let held = &mut self.traffic.bytes;
         if held.capacity() - held.len() >= bytes {
@@ -168,7 +171,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// The frame at its on-wire length; `None` if it is truncated and cannot be padded.
+    /// Returns the frame at its on-wire length; `None` if it is truncated and cannot be padded.
     fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
         let on_wire = packet.original_bytes as usize;
         if packet.bytes.len() >= on_wire {
@@ -180,7 +183,7 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    /// The frame with the checksum that was left to the NIC filled in.
+    /// Returns the frame; if the sender left its checksum to the NIC, the checksum is filled in.
     fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
         let Some(whole) = completed(&frame) else { return frame };
         self.traffic.input.completed_checksums += 1;
@@ -203,7 +206,8 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Adds the file's counts other than those of the returned packets.
+    /// Adds what the scan counted besides the delivered packets: unsupported, damaged, unreadable
+    /// and unselected ones.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet selection, order, buckets and rejection.
+//! Tests of the selection, order, buckets and rejection of packets.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
 
-/// A pcap file of frames with the given original lengths.
+/// Returns a pcap file of frames, each with its time in ns and its original length.
 fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     let mut file = Vec::new();
     for (time_ns, frame, original) in frames {
@@ -19,7 +19,7 @@ fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
 
 const REST_ALLOWED: CaptureRules = CaptureRules { allow_left_out: true, ..CaptureRules::WHOLE };
 
-/// Rejection causes with their packets and bytes.
+/// Returns rejection causes with their packets and bytes.
 fn causes(list: &[(&str, u64, u64)]) -> BTreeMap<String, Tally> {
     let one = |(cause, packets, bytes): &(&str, u64, u64)| {
         ((*cause).to_owned(), Tally { packets: *packets, bytes: *bytes })

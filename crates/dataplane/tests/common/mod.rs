@@ -57,10 +57,10 @@ impl Stage for Number {
     }
 }
 
-/// Time at which the slow stage was ready.
+/// Time in ticks at which the stage `slow to make` was ready.
 pub(crate) static MADE_TICKS: AtomicU64 = AtomicU64::new(0);
 
-/// Due time of the first packet that the slow stage saw.
+/// Due time in ticks of the first packet that the stage `slow to make` saw.
 pub(crate) static FIRST_DUE_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Records the due time of a paced source's first packet.
@@ -77,7 +77,7 @@ impl Stage for NoteFirst {
     }
 }
 
-/// Strips two bytes from the front and truncates the packet to 60.
+/// Strips two bytes from the front and truncates the packet to 60 bytes.
 struct Trim;
 
 impl Stage for Trim {
@@ -107,7 +107,7 @@ impl Stage for Spin {
     }
 }
 
-/// Touches a new page of memory per packet.
+/// Touches a new page of memory for each packet, which causes one page fault.
 struct FaultIn {
     block: Vec<u8>,
     next: usize,
@@ -162,8 +162,8 @@ impl Stage for Grow {
     }
 }
 
-/// Checksums `bytes` bytes of its own `calls` times per packet, independently of each other, and
-/// copies them once to another buffer of its own; then does 20 rounds of arithmetic.
+/// Checksums a buffer of its own `calls` times per packet, independently of each other, and copies
+/// it once to another buffer of its own; then does 20 rounds of arithmetic.
 struct Call {
     calls: i64,
     from: Lines,
@@ -217,7 +217,7 @@ impl Stage for Fail {
     }
 }
 
-/// Panics before reading a packet, after this number of bursts.
+/// Panics before it reads a packet, after `bursts` bursts.
 struct FailEarly {
     bursts: i64,
 }
@@ -292,7 +292,7 @@ pub(crate) fn path(stages: Vec<StageUse>) -> Path {
     }
 }
 
-/// A mapping built from the number of stages and replicas in each segment.
+/// Returns a mapping, given the number of stages and replicas in each segment.
 pub(crate) fn mapping(segments: &[(usize, u32)]) -> Mapping {
     let mut first = 0;
     let segments = segments.iter().map(|&(stages, replicas)| {
@@ -308,7 +308,7 @@ pub(crate) fn traffic() -> Traffic {
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
-/// Runs on CPU 0 alone, so that the tests need no second CPU and leave it to other tests.
+/// Runs a path on CPU 0 alone, so that the tests need no second CPU and leave it to other tests.
 pub(crate) fn run_on_one(
     path: &Path,
     mapping: &Mapping,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost sections: costs of stages without a measured run.
+//! The keys of `[costs]`: costs of stages without a measured run.
 
 use super::{
     Key, Kind, MAX_WORKERS, Omitted, REQUIRED, Section, Variants, integer, key, number, text,
 };
 use crate::spec::{Default, ParamKind, State};
 
-/// Maximum cost of one packet on one stage, in any unit: ten milliseconds, or ten million
-/// instructions, are too long for a packet path. All stages on one worker then stay far below the
-/// billion instructions or cycles that the strand simulator accepts.
+/// Maximum cost of one packet on one stage, in any unit: ten milliseconds or ten million
+/// instructions are already too much for a packet path. With this limit, all stages on one worker
+/// stay far below the billion instructions or cycles that the simulator of hardware strands
+/// accepts.
 const MAX_COST: f64 = 1e7;
 
 const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {

@@ -15,7 +15,7 @@ const BUFFER_BYTES: Key = key(
     "",
 );
 
-/// Leading key of every source that reads a capture.
+/// The first key of every source that reads a capture.
 pub(super) const CAPTURE_FILE: Key =
     key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
 
@@ -67,7 +67,8 @@ const SAMPLE: Key = key(
     "",
 );
 
-/// Trailing keys of every source that reads a capture.
+/// The last keys of every source that reads a capture; the source's own parameters come before
+/// them.
 pub(super) const CAPTURE_RULES: [Key; 7] =
     [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT, SKIP, FIRST, SAMPLE];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any text gets an answer whose positions are within the text.
+//! Tests that the reader answers any text without a panic, with error positions within the text.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -7,12 +7,13 @@ use linerate_path::check::{read, read_to_plan};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Reads the text, and checks that each problem is within it and can be displayed.
+/// Reads the text, and checks that each problem is at a position within the text and can be
+/// displayed.
 fn answers(text: &str) -> Result<(), TestCaseError> {
     let to_run = read(text, STEM, KINDS);
     let to_plan = read_to_plan(text, STEM, KINDS);
-    // A path that can run can be planned; one that can only be planned has costs and a foreign
-    // stage.
+    // A path that can be run can also be planned. A path that can only be planned has costs and a
+    // foreign stage, that is, one whose kind this build does not have.
     if let Ok(planned) = &to_plan {
         prop_assert_eq!(planned.specs.len(), planned.path.stages.len());
         let foreign = planned.specs.iter().filter(|spec| spec.kind == "foreign").count();
@@ -47,7 +48,7 @@ fn answers(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Texts that look like TOML about half of the time.
+/// Generates random texts, about half of which look like TOML.
 fn tomlish() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(&[
         "[",
@@ -102,7 +103,7 @@ fn tomlish() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// A valid file after up to four edits: parts removed, duplicated, or replaced.
+/// Generates valid files with up to four random edits: parts are removed, duplicated or replaced.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0..12_usize, tomlish(), 0..3);
     (file(), prop::collection::vec(edit, 1..5)).prop_map(|(file, edits)| {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Costs in a file, stages that this build does not have, and all possible errors.
+//! Tests costs in a path file, stages that this build does not have, and all errors in costs.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read, read_to_plan};
 use linerate_path::costs::{FOREIGN, GivenCosts, Idling};
 use linerate_path::spec::State;
 
-/// Two stages, one of them foreign, and their costs: eighteen lines.
+/// A valid file of eighteen lines: two stages, one of them of a kind that this build does not have,
+/// and their costs.
 const GOOD: &str = "\
 [source]
 kind = 'generator'
@@ -104,7 +105,7 @@ fn neighbours_are_read() {
     assert_eq!((neighbours[1].does, neighbours[1].ns), (Idling::Spins, 0.0));
 }
 
-/// Text in [`GOOD`], its replacement, and the expected message.
+/// Mistakes: the text in [`GOOD`] to replace, its replacement, and the expected message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name = 'rlp'\nstate",
@@ -160,7 +161,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "instructions = -5",
         "15:16: 'instructions' is -5; it must be from 0 to 10000000",
     ),
-    // The invalid value may be the one that decides whether the stage can be replicated.
+    // The only error is the invalid value: the stage's state cannot be determined, so its
+    // replication is not reported.
     (
         "fitted = ['instructions']\n",
         "poll_ns = 1e8\n[mapping]\nworkers = [{ stages = ['parse'] }, \

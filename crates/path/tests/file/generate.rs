@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Valid files in every notation, and valid mappings.
+//! Generates valid path files in every notation, and valid mappings.
 
 use crate::kinds::KINDS;
 use linerate_path::model::{Mapping, Segment};
@@ -7,19 +7,19 @@ use linerate_path::spec::{StageSpec, State};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Deterministic proptest configuration with this many cases.
+/// Returns a proptest configuration with a fixed seed and this many cases.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }
 
-/// Specifications of stages by their kinds.
+/// Returns the specifications of the test stages of these kinds.
 pub(crate) fn specs<'a>(kinds: impl IntoIterator<Item = &'a str>) -> Vec<StageSpec> {
     let spec =
         |kind| *KINDS.stages.iter().find(|spec| spec.kind == kind).expect("a kind of the tests");
     kinds.into_iter().map(spec).collect()
 }
 
-/// A valid mapping of these stages.
+/// Generates valid mappings of these stages.
 pub(crate) fn mapping(stages: Vec<StageSpec>) -> impl Strategy<Value = Mapping> {
     let cuts = prop::collection::vec(any::<bool>(), stages.len() - 1);
     let replicas = prop::collection::vec((1_u32..4, any::<bool>()), stages.len());
@@ -43,7 +43,7 @@ pub(crate) fn mapping(stages: Vec<StageSpec>) -> impl Strategy<Value = Mapping> 
     })
 }
 
-/// A valid file and the kinds of its stages.
+/// A valid path file and the kinds of its stages.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) text: String,
@@ -73,14 +73,16 @@ const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
 const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
 
-/// Sections at the top, before the first head: run and mapping in other forms.
+/// The section `run` in notations that must come before the first section head: dotted keys and an
+/// inline table.
 const RUN_ABOVE: &[&str] =
     &["run.time = '1s' # c-time\nrun.ring = 512\n", "run = { packets = 100, burst = 7 } # c-run\n"];
 
 const RUN_BELOW: &[&str] =
     &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
-/// Notation of the mapping: `{}` is replaced by the tables, `[[…]]` is built separately.
+/// Notation of the mapping before the first section head; `{}` is replaced by the tables of the
+/// workers. The notation with `[[…]]` is built separately.
 const MAPPING_ABOVE: &str = "mapping = { workers = [{}] } # c-mapping\n";
 const MAPPINGS_BELOW: &[&str] = &[
     "# c-before-mapping\n[mapping] # c-mapping\nworkers = [\n  {},\n] # c-workers\n# c-after\n",
@@ -107,14 +109,14 @@ fn tables(mapping: &Mapping, names: &[String]) -> String {
     mapping.segments.iter().map(worker).collect()
 }
 
-/// Possible costs of a stage; `{}` is its name.
+/// Possible costs of a stage; `{}` is replaced by its name.
 const COSTS: &[&str] = &[
     "[[costs.stages]] # c-cost\nname = '{}'\nns = 40\n",
     "[[costs.stages]]\nname = '{}'\nstate = 'flow'\nreach = 0.5\nns = 1.5e2\nassumed = ['ns']\n",
     "[[costs.stages]]\nname = '{}'\ninstructions = 0x100\nl1_misses = 2.5\nfitted = []\n",
 ];
 
-/// Notation of a file: indices into the tables above.
+/// The notation of a generated file: parts of its text, and indices into the tables above.
 #[derive(Clone, Debug)]
 struct Form {
     kernels: &'static str,
@@ -123,7 +125,7 @@ struct Form {
     sink: &'static str,
     run: usize,
     mapping: usize,
-    /// Index of the costs of every stage; none without.
+    /// Index into [`COSTS`] for the costs of every stage; out of range for a file without costs.
     costs: usize,
     line_feed_only: bool,
 }
@@ -145,7 +147,7 @@ fn form() -> impl Strategy<Value = Form> {
     )
 }
 
-/// A valid file.
+/// Generates valid path files.
 pub(crate) fn file() -> impl Strategy<Value = File> {
     let stages = prop::collection::vec(prop::sample::select(STAGES), 0..5);
     (form(), stages)

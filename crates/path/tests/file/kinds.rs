@@ -51,7 +51,7 @@ pub(crate) const STAGES: &[StageSpec] = &[
     stage("count", &[], false, State::Global),
 ];
 
-/// A source that segments packets into cells.
+/// A kind of source that segments packets into cells.
 const SOURCES: &[SourceSpec] = &[SourceSpec {
     kind: "cells",
     help: "A source.",
@@ -64,7 +64,8 @@ const SOURCES: &[SourceSpec] = &[SourceSpec {
     frame_bytes: |_| None,
 }];
 
-/// Frames must fit, and none may be lost in the upstream direction.
+/// Checks the parameters of the source: frames must fit into the buffers, and none may be lost in
+/// the upstream direction.
 fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     if let Some(Value::Integer(bytes)) = params.get("bytes")
@@ -82,5 +83,5 @@ fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
 
 pub(crate) const KINDS: Kinds<'_> = Kinds { stages: STAGES, sources: SOURCES };
 
-/// The name a file without `name` gets.
+/// Name of the path if the file does not set `name`.
 pub(crate) const STEM: &str = "stem";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Path files through the public interface: parsing, rejection, writing.
+//! Tests path files through the public interface: reading, rejecting and writing them.
 
 mod anything;
 mod costs;

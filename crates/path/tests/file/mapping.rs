@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules for a mapping, and its short form.
+//! Tests the rules for a mapping, and its short form.
 
 use crate::generate::{cases, mapping, specs};
 use linerate_path::mapping::{Refusal, describe};
@@ -23,7 +23,7 @@ fn segment(stages: Range<usize>, replicas: u32, cpus: &[u32]) -> Segment {
     Segment { stages, replicas, cpus: cpus.to_vec() }
 }
 
-/// Parses the output of `describe` by its documented rules.
+/// Parses the output of `describe` according to its documentation.
 fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     let index = |name: &str| stages.iter().position(|s| s.name == name).expect("a known name");
     let segment = |part: &str| {
@@ -38,7 +38,7 @@ fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     Mapping { segments: text.split(" | ").map(segment).collect() }
 }
 
-/// Whether the mapping can be run, by a plain restatement of the rules.
+/// Returns whether the mapping can be run, by an independent restatement of the rules.
 fn runs(mapping: &Mapping) -> bool {
     let in_order: Vec<usize> = mapping.segments.iter().flat_map(|s| s.stages.clone()).collect();
     let cpus: Vec<u32> = mapping.segments.iter().flat_map(|s| s.cpus.clone()).collect();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every possible mistake in a file, with position and message.
+//! Tests every possible mistake in a path file, with its position and message.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
-/// The reader's messages about `text`: one line per problem, `line:column: message; help`.
+/// Returns the reader's messages about `text`, one line per problem: `line:column: message; help`.
 fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
@@ -12,17 +12,18 @@ fn messages(text: &str) -> String {
     }
 }
 
-/// A valid source and one stage, three lines, so that a test continues at line 4.
+/// A valid file of three lines with a source and one stage; the text that a test appends begins at
+/// line 4.
 const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
 
-/// Expects exactly this problem for each text after [`GOOD`].
+/// Checks that each text, appended to [`GOOD`], gives exactly the expected problem.
 fn after_good(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(messages(&format!("{GOOD}{text}")), *expected, "{text}");
     }
 }
 
-/// Expects exactly this problem for each source, combined with a valid stage.
+/// Checks that each source, followed by a valid stage, gives exactly the expected problem.
 fn sources(cases: &[(&str, &str)]) {
     for (source, expected) in cases {
         let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
@@ -92,7 +93,7 @@ fn missing_quotes() {
     ]);
 }
 
-/// Texts with exactly one problem each.
+/// Texts to append to [`GOOD`], and the one problem that each has.
 const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
     ("[lines]\nrate = 3\n", "4:2: unknown section [lines]; did you mean [line]?"),
     ("[[stages]]\n", "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?"),
@@ -399,7 +400,7 @@ fn mapping() {
     }
 }
 
-/// Texts with exactly one problem each.
+/// Texts to append to [`GOOD`], and the one problem that each has.
 const RUN: &[(&str, &str)] = &[
     (
         "[run]\ntime = '1s'\npackets = 3\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schema and user reference compared with the parser.
+//! Compares the schema and the user reference with the parser.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -46,7 +46,8 @@ fn json_of(text: &str) -> Value {
     json_of_table(document.iter())
 }
 
-/// The schema describes each value individually; only constraints between keys are missing.
+/// Files that the schema must reject. The schema describes each value individually; only
+/// constraints between keys are missing.
 const WRONG: &[&str] = &[
     "nmae = 'x'",
     "name = ''",
@@ -109,14 +110,14 @@ fn the_schema_refuses_what_is_refused() {
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// The fenced blocks in the reference that are in the given language.
+/// Returns the fenced code blocks of the reference that are in the given language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();
     REFERENCE.split(&opening).skip(1).map(block).collect()
 }
 
-/// The kinds of stage in the reference's example, with their parameters.
+/// Returns the kinds of stage that the example in the reference uses, with their parameters.
 fn example_kinds() -> Vec<StageSpec> {
     const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
         ParamSpec { name, kind, default, help: "A parameter." }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file means.
+//! Tests that files are read with the intended meaning.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};

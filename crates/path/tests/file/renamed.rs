@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files with old key names.
+//! Tests files with old key names.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;

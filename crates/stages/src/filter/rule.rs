@@ -6,24 +6,24 @@ use crate::params::{Prefix, Prefix4, Prefix6};
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Set in [`Key::protocol`] when the packet is a fragment without ports.
+/// Bit that is set in [`Key::protocol`] when the packet is a fragment without ports.
 pub(super) const LATER_FRAGMENT: u16 = 0x100;
 
-/// Packet fields that rules match.
+/// The fields of a packet that rules are matched against.
 pub(super) struct Key<A> {
     pub(super) source: A,
     pub(super) destination: A,
     /// The IP protocol, combined with [`LATER_FRAGMENT`].
     pub(super) protocol: u16,
-    /// 0 if the protocol has no ports.
+    /// Source port; 0 if the protocol has no ports.
     pub(super) source_port: u16,
-    /// 0 if the protocol has no ports.
+    /// Destination port; 0 if the protocol has no ports.
     pub(super) destination_port: u16,
 }
 
-/// An address, as rules compare it.
+/// An IPv4 or IPv6 address, as rules compare it.
 pub(super) trait Address: Copy {
-    /// Whether `self` and `other` differ in a bit of `mask`.
+    /// Returns whether `self` and `other` differ in a bit of `mask`.
     fn differs(self, other: Self, mask: Self) -> bool;
 }
 
@@ -90,9 +90,9 @@ pub(super) struct Parsed {
     pub(super) v6: Option<Rule<u128>>,
 }
 
-/// One side of a rule: where packets come from or go to.
+/// The source or destination side of a rule.
 struct Side {
-    /// `None`: any address of either IP version.
+    /// Prefix of the addresses; `None` for any address of either IP version.
     prefix: Option<Prefix>,
     ports: Option<Ports>,
 }
@@ -120,7 +120,7 @@ impl<'t> Words<'t> {
         if word == wanted { Ok(()) } else { Err(self.wrong(wanted, word)) }
     }
 
-    /// `None` for any protocol.
+    /// Parses the protocol of a rule; returns `None` for any protocol.
     fn protocol(&mut self) -> Result<Option<u8>, String> {
         const WANTED: &str = "tcp, udp, icmp, icmp6, any or a protocol number";
         Ok(Some(match self.take(WANTED)? {
@@ -192,7 +192,7 @@ impl FromStr for Parsed {
     }
 }
 
-/// Source, its mask, destination, its mask; `None` if a side is IPv6.
+/// Returns the source, its mask, the destination and its mask; `None` if a side is IPv6.
 fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix4::ALL),
@@ -203,7 +203,7 @@ fn prefixes_v4(from: &Side, to: &Side) -> Option<[u32; 4]> {
     Some([from.address, from.mask, to.address, to.mask])
 }
 
-/// Source, its mask, destination, its mask; `None` if a side is IPv4.
+/// Returns the source, its mask, the destination and its mask; `None` if a side is IPv4.
 fn prefixes_v6(from: &Side, to: &Side) -> Option<[u128; 4]> {
     let [from, to] = [from, to].map(|side| match side.prefix {
         None => Some(Prefix6::ALL),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Owners of outside ports.
+//! Mappings of outside ports to the inside endpoints that own them.
 //!
 //! Each group of ports (bucket, pool address, protocol) is a small separate table: an array of
-//! owners, one per port, and a hash index from inside endpoints to positions in it. An outside port
-//! therefore needs no search, and groups do not influence each other. All memory is allocated at
-//! the start; a lookup from inside touches one cache line of the index and one of the owners.
+//! owners, one per port, and a hash index from inside endpoints to positions in it. An outside
+//! port's owner is therefore found without a search, and groups do not influence each other. All
+//! memory is allocated at the start; a lookup from inside touches one cache line of the index and
+//! one of the owners.
 //!
 //! ```text
 //! port = 1024 + bucket + BUCKETS * position
@@ -17,7 +18,8 @@
 use super::way::{Group, TRANSPORTS};
 use linerate_stage_api::BUCKETS;
 
-/// Ports below this are system ports (RFC 6335); a multiple of [`BUCKETS`].
+/// First port that is allocated; ports below it are system ports (RFC 6335). It is a multiple of
+/// [`BUCKETS`].
 const FIRST_PORT: u16 = 1024;
 /// Number of ports per bucket and pool address.
 const PORTS_PER_GROUP: usize = (65536 - FIRST_PORT as usize) / BUCKETS;
@@ -40,27 +42,27 @@ struct Owner {
 /// Result of mapping the endpoint of an outbound packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
-    /// An existing mapping.
+    /// The endpoint has a mapping already; holds its port.
     Known(u16),
-    /// A new mapping on a free port.
+    /// A new mapping on a free port was made; holds the port.
     Made(u16),
-    /// A new mapping on an evicted port.
+    /// A new mapping was made on a port whose previous mapping was evicted; holds the port.
     Evicted(u16),
-    /// No port is free.
+    /// No port is free, and none may be evicted.
     Full,
 }
 
 /// All mappings of one replica.
 pub(super) struct Table {
     pool_addresses: usize,
-    /// Ports used per group.
+    /// Number of ports used per group.
     ports: usize,
     /// Number of outbound packets so far. Only the order of uses within a group matters, which does
     /// not depend on packets of other groups.
     now: u64,
     /// Number of positions allocated in each group; once it reaches `ports`, all are taken.
     taken: Vec<u16>,
-    /// `ports` per group.
+    /// Owners of the ports, `ports` per group.
     owners: Vec<Owner>,
     /// Index slots, `1 << index_bits` per group.
     index: Vec<u16>,
@@ -91,8 +93,8 @@ impl Table {
         address * TRANSPORTS + group.transport as usize
     }
 
-    /// Returns the outside port of `inside`. If it has none, a port is allocated if possible; with
-    /// `evict`, it always is.
+    /// Returns the outside port of `inside`. If `inside` has none, a free port is allocated; if
+    /// none is free, the least recently used one is evicted, provided that `evict` is set.
     #[inline]
     pub(super) fn map(&mut self, group: Group, inside: Endpoint, evict: bool) -> Outbound {
         let g = self.number(group);
@@ -118,12 +120,13 @@ impl Table {
         outcome(port(group, position))
     }
 
-    /// The outside port of `inside`, if any. This does not count as a use of the port.
+    /// Returns the outside port of `inside`, if it has one. This does not count as a use of the
+    /// port.
     pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
         self.position(self.number(group), inside).map(|position| port(group, position))
     }
 
-    /// Owner of the outside port `port` in `group`.
+    /// Returns the owner of the outside port `port` in `group`.
     #[inline]
     pub(super) fn owner(&self, group: Group, port: u16) -> Option<Endpoint> {
         let position = usize::from(port.checked_sub(FIRST_PORT)?) / BUCKETS;
@@ -140,7 +143,7 @@ impl Table {
         least.map_or(0, |(position, _)| position)
     }
 
-    /// The index slot at which the search for `inside` begins.
+    /// Returns the index slot at which the search for `inside` begins.
     #[inline]
     fn home(&self, inside: Endpoint) -> usize {
         let key = u64::from(inside.address) << 16 | u64::from(inside.port);
@@ -153,8 +156,8 @@ impl Table {
         &self.index[g << self.index_bits..][..1 << self.index_bits]
     }
 
-    /// The slot that holds `inside`, or the empty slot where it would go. The search terminates
-    /// because at most half of the slots are taken.
+    /// Returns the slot that holds `inside`, with its position, or the empty slot where it would
+    /// go. The search terminates because at most half of the slots are taken.
     #[inline]
     fn slot(&self, g: usize, inside: Endpoint) -> (usize, Option<usize>) {
         let slots = self.slots(g);
@@ -187,7 +190,7 @@ impl Table {
         self.index[(g << self.index_bits) + slot] = position as u16 + 1;
     }
 
-    /// Removes `inside` from the index and closes the gap, so that no search stops short of its
+    /// Removes `inside` from the index and closes the gap, so that no later search ends before its
     /// target (Knuth, TAOCP volume 3, 6.4, algorithm R).
     fn unlink(&mut self, g: usize, inside: Endpoint) {
         let (mut gap, Some(_)) = self.slot(g, inside) else {
@@ -212,6 +215,6 @@ impl Table {
 }
 
 fn port(group: Group, position: usize) -> u16 {
-    // At most 1024 + 127 + 128 * 503 = 65535.
+    // The port is at most 1024 + 127 + 128 * 503 = 65535.
     FIRST_PORT + u16::from(group.bucket) + (position * BUCKETS) as u16
 }

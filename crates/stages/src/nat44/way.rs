@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direction of a packet and the fields to translate. Shared by the stage and its steering, so that
-//! both agree on the bucket.
+//! The direction of a packet and the fields to translate. The stage and its steering share this
+//! module, so that both agree on the bucket.
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
@@ -19,7 +19,7 @@ pub(super) enum Transport {
 /// Number of [`Transport`]s.
 pub(super) const TRANSPORTS: usize = 3;
 
-/// Ports allocated together.
+/// A group of outside ports that are allocated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) bucket: u8,
@@ -31,9 +31,9 @@ pub(super) struct Group {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Not to be translated.
+    /// The packet is not to be translated.
     Untouched,
-    /// From inside to outside.
+    /// The packet goes from inside to outside.
     Out {
         /// The group of ports available to the inside address.
         group: Group,
@@ -44,7 +44,7 @@ pub(super) enum Way {
         /// Offset within the frame of the packet that an ICMP error quotes.
         quoted: Option<u16>,
     },
-    /// From outside to the pool.
+    /// The packet goes from outside to the pool.
     In {
         /// The group that `port` belongs to.
         group: Group,
@@ -58,7 +58,7 @@ pub(super) enum Way {
 /// Reasons why a packet cannot be translated, regardless of existing mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Shorter than its headers claim.
+    /// The packet is shorter than its headers claim.
     Cut,
     Fragment,
     Hairpin,
@@ -73,14 +73,14 @@ fn hash(address: u32) -> u32 {
 
 const BUCKET_BITS: u32 = BUCKETS.ilog2();
 
-/// The bucket of an inside address.
+/// Returns the RSS bucket of an inside address.
 #[inline]
 fn bucket(address: u32) -> u8 {
     (hash(address) >> (u32::BITS - BUCKET_BITS)) as u8
 }
 
 impl Realm {
-    /// Direction of the packet.
+    /// Returns the direction of the packet, with the fields to translate.
     #[inline]
     pub(super) fn way(&self, frame: &[u8], layers: &Layers) -> Result<Way, Refusal> {
         if layers.ip_version != 4 {
@@ -166,7 +166,8 @@ impl Realm {
         }
     }
 
-    /// The group of an inside address: its bucket and the pool address that it is paired with.
+    /// Returns the group of ports for an inside address: its bucket and the pool address that it is
+    /// paired with.
     #[inline]
     fn group(&self, address: u32, transport: Transport) -> Group {
         // The hash bits below the bucket, as a fraction of the pool.
@@ -176,17 +177,18 @@ impl Realm {
     }
 }
 
-/// The packet that an ICMP error is about, as far as the error quotes it.
+/// The packet that an ICMP error is about, as far as the error message quotes it.
 struct Quote {
     /// Offset of the quoted packet in the frame.
     at: u16,
     transport: Transport,
-    /// Address and port on the requested side.
+    /// Address and port of the quoted packet, on the requested side.
     address: u32,
     port: u16,
 }
 
-/// The packet that an ICMP error quotes. If it is ICMP itself, its type must satisfy `is_expected`.
+/// Returns the packet that an ICMP error quotes. If the quoted packet is ICMP itself, its type must
+/// satisfy `is_expected`.
 fn quote(
     frame: &[u8],
     layers: &Layers,
@@ -207,7 +209,7 @@ fn quote(
         return Err(Refusal::NotTranslatable);
     }
     Ok(Quote {
-        // Less than the frame length, which is at most 65535.
+        // The offset is less than the frame length, which is at most 65535.
         at: at as u16,
         transport,
         address: be32(header, side.address_at()),

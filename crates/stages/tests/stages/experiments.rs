@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `work`, `chase` and `fault`.
+//! Tests of `work`, `chase` and `fault`.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `filter`, compared with a slow interpreter of the same rules.
+//! Tests of `filter`, compared with a slow interpreter of the same rules.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};
 use linerate_stage_api::testing::Pool;
 
-/// Address and prefix length, first and last port; `None` means any.
+/// One side of a rule: address and prefix length, first and last port; `None` means any.
 type Side = (Option<(V4, u32)>, Option<(u16, u16)>);
 
-/// A rule in its simplest form, with comparisons instead of masks.
+/// A filter rule in its simplest form, evaluated with comparisons instead of masks.
 #[derive(Clone, Debug)]
 struct Model {
     permit: bool,
     protocol: Option<u8>,
-    /// Source and destination.
+    /// The source and the destination side.
     sides: [Side; 2],
 }
 
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// Few enough addresses that rules match.
+/// Returns one of few addresses, so that rules match often.
 fn address(random: &mut Random) -> V4 {
     [10, random.below(2) as u8, random.below(2) as u8, random.below(4) as u8]
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `forward`.
+//! Tests of `forward`.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};

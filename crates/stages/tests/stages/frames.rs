@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames to offer, and an independent check of the frames that come out.
+//! Builds frames to offer to stages, and checks the frames that come out independently.
 
 use etherparse::{
     IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, NetHeaders, PacketBuilder, PacketBuilderStep,
@@ -19,7 +19,7 @@ pub(crate) fn ethernet() -> PacketBuilderStep<etherparse::Ethernet2Header> {
     PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-/// Serializes a packet.
+/// Serializes a packet with `etherparse` and returns its bytes.
 macro_rules! frame {
     ($builder:expr, $payload:expr) => {{
         let mut frame = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn tcp6(source: V6, destination: V6, dport: u16, payload: &[u8]) -> V
     frame!(ethernet().ipv6(source, destination, 64).tcp(4000, dport, 7, 1000), payload)
 }
 
-/// An ICMP error of type `icmp_type` that quotes `bytes` bytes of the IP packet in `frame`.
+/// Returns an ICMP error of type `icmp_type` that quotes `bytes` bytes of the IP packet in `frame`.
 pub(crate) fn icmp_error(
     source: V4,
     destination: V4,
@@ -87,8 +87,9 @@ pub(crate) fn fragments(frame: &[u8], bytes: usize) -> Vec<Vec<u8>> {
     payload.chunks(bytes).enumerate().map(piece).collect()
 }
 
-/// A hand-built IPv6 packet with these headers before `payload`: `headers` are extension headers,
-/// each with the number of the next header in its first byte.
+/// Returns a hand-built IPv6 packet with these headers before `payload`: `first` is the number of
+/// the first header, and `headers` are extension headers, each with the number of the next header
+/// in its first byte.
 pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     let mut rest = headers.concat();
     rest.extend(payload);
@@ -149,8 +150,8 @@ pub(crate) fn assert_valid(frame: &[u8]) {
     }
 }
 
-/// Source and destination address, each with its port or identifier, of an IPv4 frame without
-/// options.
+/// Returns the source and destination address, each with its port or identifier, of an IPv4 frame
+/// without options.
 pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let address = |at: usize| -> V4 { frame[at..at + 4].try_into().unwrap() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gre_encap`, `gre_encap_sequenced` and `gre_decap`.
+//! Tests of `gre_encap`, `gre_encap_sequenced` and `gre_decap`.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, text};
@@ -14,7 +14,7 @@ fn encap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(LOCAL)), ("remote", text(REMOTE)), ("key", Value::Integer(key))]
 }
 
-/// The other end of [`encap`].
+/// Returns the parameters of the other end of the tunnel that [`encap`] describes.
 fn decap(key: i64) -> Vec<(&'static str, Value)> {
     vec![("local", text(REMOTE)), ("remote", text(LOCAL)), ("key", Value::Integer(key))]
 }
@@ -117,7 +117,7 @@ fn headroom_runs_out() {
     assert_eq!(rig.offer_one(&frame), Fate::Dropped("no_headroom"));
 }
 
-/// A hand-built GRE packet.
+/// Returns a hand-built GRE packet; `gre` is its GRE header.
 fn gre(source: V4, tos: u8, gre: &[u8], payload: &[u8]) -> Vec<u8> {
     let bytes = gre.len() + payload.len();
     let mut ip =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stages that find nothing to do say why; a single packet to work on is enough to suppress the
+//! Stages that find nothing to do report why; a single packet to work on is enough to suppress the
 //! message.
 
 use crate::frames::*;
@@ -7,7 +7,8 @@ use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// Warning of a stage after the `idle` frame, and after the `busy` frame as well.
+/// Returns the message of a stage after two copies of the `idle` frame, and after the `busy` frame
+/// as well.
 fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nat44`: compared with a slow model, under every split into replicas, and in both directions.
+//! Tests of `nat44`: compared with a slow model, under every split into replicas, and in both
+//! directions.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text};
@@ -26,7 +27,8 @@ fn with_nat(test: impl FnOnce(&mut Rig<'_>)) {
     test(&mut Rig::new(&mut pool, &[("nat44", &given)]));
 }
 
-/// The reply to a packet: addresses and ports are swapped, and an ICMP echo becomes an echo reply.
+/// Returns the reply to a packet: addresses and ports are swapped, and an ICMP echo becomes an echo
+/// reply.
 fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
     let ((s, sp), (d, dp)) = ends(frame);
     match frame[23] {
@@ -208,7 +210,7 @@ fn errors_about_packets_that_came_in() {
         {
             let outside = answer(&rig.offer_one(&frame).out(), b"data");
             let inside = rig.offer_one(&outside).out();
-            // From the host itself, and from an inside router that has no mapping.
+            // The error comes from the host itself, or from an inside router that has no mapping.
             for sender in [A, [10, 77, 0, 1]] {
                 let error = icmp_error(sender, B, 3, &inside, 48);
                 let out = rig.offer_one(&error).out();
@@ -226,7 +228,7 @@ fn errors_about_packets_that_came_in() {
 /// The owner of a port, and the time of its last use.
 type Owner = ((V4, u16), u64);
 
-/// The NAT as one list of owners per group, searched linearly.
+/// A model of the NAT: one list of owners per group of ports, searched linearly.
 struct Model {
     /// The owner of each position, by bucket, pool address and protocol.
     groups: HashMap<(u16, V4, u8), Vec<Owner>>,
@@ -236,7 +238,8 @@ struct Model {
 }
 
 impl Model {
-    /// The outside port; `bucket` and `outside` are the stage's choices for the inside address.
+    /// Returns the outside port of `inside`; `bucket` and `outside` are the stage's choices for the
+    /// inside address.
     fn map(&mut self, inside: (V4, u16), protocol: u8, bucket: u16, outside: V4) -> Option<u16> {
         self.clock += 1;
         let owners = self.groups.entry((bucket, outside, protocol)).or_default();
@@ -260,8 +263,8 @@ impl Model {
     }
 }
 
-/// A random packet: most are from one of a few inside endpoints, the others go to ports of the
-/// pool.
+/// Returns a random packet: most are from one of a few inside endpoints, the others go to ports of
+/// the pool.
 fn random_packet(random: &mut Random, hosts: u32, ports: u32) -> Vec<u8> {
     let inside = [10, 0, random.below(hosts) as u8, 1];
     let port = 1000 + random.below(ports) as u16;

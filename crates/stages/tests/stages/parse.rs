@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `parse`: what it finds, what it rejects, and whether another parser agrees.
+//! Tests of `parse`: what it finds, what it rejects, and whether another parser agrees.
 
 use crate::frames::*;
 use crate::rig::{Fate, build};
@@ -9,7 +9,7 @@ use linerate_stage_api::{Burst, StageContext};
 use linerate_stage_api::{Fragment, Layers};
 use proptest::prelude::*;
 
-/// Result of `parse` for each frame.
+/// Returns the result of `parse` for each frame: the headers, or the drop cause.
 fn parse(frames: &[Vec<u8>]) -> Vec<Result<Layers, &'static str>> {
     let causes = linerate_stages::kind("parse").unwrap().spec.drop_causes;
     let mut stage = build(("parse", &[])).unwrap();
@@ -78,7 +78,7 @@ fn options_and_extension_headers() {
     assert_eq!(parse_one(v6_with(0, &all, &udp)), Ok(layers(14, 98, 106, 6, 17)));
     assert_eq!(parse_one(v6_with(59, &[], b"")), Ok(layers(14, 54, 54, 6, 59)));
 
-    // Hop-by-hop options that are not first; chains that are too long or truncated.
+    // Errors: hop-by-hop options that are not first, and chains that are too long or truncated.
     let again = [0, 0, 1, 4, 0, 0, 0, 0];
     assert_eq!(parse_one(v6_with(60, &[&again, &hop_by_hop], &udp)), Err("ext_chain"));
     let more = [60, 0, 1, 4, 0, 0, 0, 0];

@@ -8,7 +8,7 @@ use linerate_stage_api::testing::Tally;
 use linerate_stage_api::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use std::sync::Arc;
 
-/// Fate of a frame.
+/// What became of a frame: it came out, or it was dropped for a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Out(Vec<u8>),
@@ -16,7 +16,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Returns the frame, which must have come out.
+    /// Returns the frame that came out; panics if it was dropped.
     #[track_caller]
     pub(crate) fn out(self) -> Vec<u8> {
         match self {
@@ -26,7 +26,7 @@ impl Fate {
     }
 }
 
-/// Shorthands for parameters.
+/// Returns a string parameter.
 pub(crate) fn text(value: &str) -> Value {
     Value::Text(value.into())
 }
@@ -35,7 +35,7 @@ pub(crate) fn texts(values: &[&str]) -> Value {
     Value::Texts(values.iter().map(|v| (*v).into()).collect())
 }
 
-/// The parameters of a kind: the given ones, and defaults for the others.
+/// Returns the parameters of a kind: the given ones, and defaults for the others.
 pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
     let default = |param: &ParamSpec| Some((param.name.to_owned(), param.default.value()?));
     let mut params: Params = spec.params.iter().filter_map(default).collect();
@@ -53,7 +53,7 @@ pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildErr
     (kind.build)(&params(&kind.spec, given), &BuildContext { replica: 0, replicas: 1 })
 }
 
-/// Error message of a stage for invalid parameters.
+/// Returns the error message of a stage for invalid parameters.
 #[track_caller]
 pub(crate) fn build_error(given: Given<'_>) -> String {
     match build(given) {
@@ -73,7 +73,7 @@ struct Row {
     context: StageContext,
 }
 
-/// Stages on one worker.
+/// Stages that process frames one after the other, like the stages of one worker.
 pub(crate) struct Rig<'p> {
     rows: Vec<Row>,
     steer: Option<Arc<dyn Steer>>,
@@ -101,7 +101,7 @@ impl<'p> Rig<'p> {
         }
     }
 
-    /// The bucket that the source would assign to the frame.
+    /// Returns the RSS bucket that the source would assign to the frame.
     pub(crate) fn bucket(&self, frame: &[u8]) -> u8 {
         self.steer.as_ref().and_then(|s| s.bucket(frame)).unwrap_or(0)
     }
@@ -128,7 +128,7 @@ impl<'p> Rig<'p> {
         out
     }
 
-    /// Sends one frame through all stages.
+    /// Sends one frame through all stages; returns the frame that comes out, or its drop cause.
     pub(crate) fn offer_one(&mut self, frame: &[u8]) -> Fate {
         let before: Vec<_> = self.rows.iter().map(|row| row.context.account.clone()).collect();
         if let Some(frame) = self.offer(&[frame.to_vec()]).pop() {
@@ -144,12 +144,12 @@ impl<'p> Rig<'p> {
         panic!("lost without a cause");
     }
 
-    /// The reason why the last stage found nothing to do for `packets` packets.
+    /// Returns the reason why the last stage found nothing to do for `packets` packets.
     pub(crate) fn idle(&self, packets: u64) -> Option<String> {
         self.rows.last().expect("a stage").stage.idle(packets)
     }
 
-    /// The named count of the last stage.
+    /// Returns the count of this name from the last stage; `None` if it keeps none.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();
         counts.into_iter().find(|(n, _)| *n == name).map(|(_, count)| count)

@@ -7,7 +7,8 @@ use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 use proptest::prelude::*;
 
-/// Every kind except `fault`, with parameters such that the frames below reach its branches.
+/// Returns every kind except `parse` and `fault`, with parameters such that the frames below reach
+/// its branches.
 fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let tunnel = |local, remote| vec![("local", text(local)), ("remote", text(remote))];
     let rules = [
@@ -42,7 +43,7 @@ fn every_stage() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     ]
 }
 
-/// Kinds of stage to which these tests offer nothing.
+/// Returns the kinds of stage that these tests do not cover.
 fn missing() -> Vec<&'static str> {
     let here = every_stage();
     let is_here = |kind: &&str| {
@@ -65,7 +66,7 @@ fn offer_everywhere(frames: &[Vec<u8>]) {
     }
 }
 
-/// Frames of every format that the stages handle.
+/// Returns frames of every format that the stages handle.
 fn seeds() -> Vec<Vec<u8>> {
     let pool = [198, 51, 100, 8];
     let inner = tcp(A, 1, B, 2, b"some data");
@@ -151,7 +152,7 @@ proptest! {
             .collect();
         for (i, mut bytes) in noise.into_iter().enumerate() {
             if bytes.len() > 14 {
-                // Makes the noise get past the Ethernet header.
+                // A valid EtherType makes the noise get past the Ethernet header.
                 let ethertype = if i % 2 == 0 { [8, 0] } else { [0x86, 0xdd] };
                 bytes[12..14].copy_from_slice(&ethertype);
                 bytes[14] = if i % 2 == 0 { 0x45 } else { 0x60 };

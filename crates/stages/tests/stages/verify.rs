@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `verify`: valid frames pass, and every flipped bit covered by a checksum is found.
+//! Tests of `verify`: valid frames pass, and every flipped bit that a checksum covers is found.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};
@@ -90,7 +90,7 @@ fn bytes_behind_the_udp_datagram_are_not_covered() {
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
     let short = udp(A, 1, B, 2, b"data");
     let mut frame = udp(A, 1, B, 2, b"data and more");
-    // Puts the length and the checksum of the shorter datagram into the longer packet.
+    // The longer packet gets the length and the checksum of the shorter datagram.
     frame[38..42].copy_from_slice(&short[38..42]);
     assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
 }

@@ -57,8 +57,8 @@ fn each_round_has_every_contestant_once_on_the_placement_of_the_round() {
     }
 }
 
-/// Known truth: the second contestant does a quarter more work, the third twice as much, on a core
-/// that changes its clock frequency from round to round.
+/// The true ratios are known: the second contestant does a quarter more work than the first, the
+/// third twice as much, on a core that changes its clock frequency from round to round.
 #[test]
 fn ratios_are_exact_though_the_clock_moves() {
     let (clock, slowness) = (Scripted::new(), [1.0, 1.4, 0.7, 3.0, 1.1]);
@@ -96,7 +96,7 @@ fn disturbed_windows_are_counted_and_left_out() {
     assert_eq!((ratio.value, ratio.n), (1.0, 12));
 }
 
-/// 100 ns per window and two contestants: a round takes 200 ns.
+/// Each window takes 100 ns. With two contestants, a round takes 200 ns.
 #[test]
 fn a_limited_time_ends_with_the_round_in_which_it_is_over() {
     let rounds_in = |ns, kept, is_clean: fn(u32) -> bool| {
@@ -111,10 +111,11 @@ fn a_limited_time_ends_with_the_round_in_which_it_is_over() {
     };
     assert_eq!(rounds_in(2000, 1, |_| true), 11);
     assert_eq!(rounds_in(1999, 1, |_| true), 10);
-    // Enough windows for each placement, however short the time.
+    // Each placement runs its minimum number of windows, however short the time.
     assert_eq!(rounds_in(0, 3, |_| true), 6);
     assert_eq!(rounds_in(0, 3, |_| false), 6);
-    // Overtime until there are enough windows, but at most half as long again.
+    // The race runs over its time until there are enough valid windows, but at most half as long
+    // again.
     assert_eq!(rounds_in(2000, 2, |round| round >= 8), 12);
     assert_eq!(rounds_in(2000, 2, |round| round >= 10), 14);
     assert_eq!(rounds_in(2000, 2, |_| false), 16);

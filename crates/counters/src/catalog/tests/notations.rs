@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notations other than table names: sysfs units, tracepoints, kernel events.
+//! Tests of the notations other than table names: events of sysfs units, tracepoints, kernel
+//! events.
 
 use super::*;
 use linerate_linux::perf::{self, Request, Target};
@@ -99,7 +100,8 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// A count of 0 would suggest that no such faults occurred, when in fact they are not counted.
+/// On x86, alignment and emulation faults are refused. A count of 0 would suggest that no such
+/// faults occurred, when in fact they are not counted.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
     let intel = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
@@ -122,7 +124,8 @@ fn faults_that_x86_never_has_are_absent_there() {
     assert_eq!((absent(&intel), absent(&other)), (vec![true; 2], vec![false; 2]));
 }
 
-/// The unit may exist on another machine; that must not stop counting on this one.
+/// An event of a missing unit is reported differently from an unknown name: the unit may exist on
+/// another machine, and its absence must not stop counting on this one.
 #[test]
 fn distinguishes_a_missing_unit_from_an_unknown_name() {
     let root = units();
@@ -166,7 +169,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     {
         assert!(matches!(catalog.resolve(bad), Err(NameError::Malformed { .. })), "{bad}");
     }
-    // The path of older kernels.
+    // Older kernels have tracefs at this path.
     let root = sysfs(&[("kernel/debug/tracing/events/net/netif_rx/id", "7\n")]);
     let catalog = Catalog::for_processor(&identity, root.path());
     assert_eq!(catalog.resolve("net:netif_rx").unwrap().selector.config, 7);
@@ -176,7 +179,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     assert!(fix.starts_with("mount -t tracefs") && error.to_string().contains(fix), "{error}");
 }
 
-/// The kernel itself validates the software events by opening each of them.
+/// The kernel itself confirms the software events: the test opens each of them.
 #[test]
 fn the_kernel_knows_the_software_events() {
     let catalog = Catalog::of_this_machine();
@@ -192,13 +195,14 @@ fn the_kernel_knows_the_software_events() {
     for info in software.filter(|info| info.name != "cgroup_switches") {
         let event = catalog.resolve(info.name).unwrap();
         if let Err(error) = open(event.selector) {
-            // EACCES: kernel mode is forbidden, but the event was found.
+            // EACCES means that counting kernel mode is forbidden, but the kernel knows the event.
             assert_eq!(error.errno, 13, "{}: {error}", info.name);
         }
     }
 }
 
-/// Fills the bits of a format one by one.
+/// Returns the word in which `number` fills the bits of a format one by one; `None` if it does not
+/// fit.
 fn fill_slowly(ranges: &[(u32, u32)], number: u64) -> Option<u64> {
     let places: Vec<u32> = ranges.iter().flat_map(|&(first, last)| first..=last).collect();
     let mut word = 0;

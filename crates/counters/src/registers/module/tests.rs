@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Complete, truncated and modified status files, and the state parsed from them.
+//! Tests with complete, truncated and modified status files of the module.
 
 use super::*;
 use crate::event::Class;
 use proptest::prelude::*;
 
-/// From a guest with a Cortex-A57 and two CPUs, the second one revoked by perf.
+/// Status file of a guest with a Cortex-A57 and two CPUs. On the second CPU, perf has revoked
+/// access.
 pub(crate) const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -110,7 +111,8 @@ fn an_event_is_found_by_its_number() {
     assert_eq!(found(Selector::new(RAW, 0x11f)), user(1));
     assert_eq!(found(Selector::new(RAW, 0x11)), user(31));
     assert_eq!(found(Selector::new(HARDWARE, 0)), user(31));
-    // The kernel's own numbers, and a number too large for a register.
+    // Generic events of the kernel and a code too large for a register have no architectural
+    // number.
     for other in [Selector::new(HARDWARE, 3), Selector::new(3, 8), Selector::new(RAW, 1 << 20)] {
         assert_eq!(found(other), Err(RegisterRefusal::NoNumber));
     }
@@ -131,7 +133,7 @@ fn refuses_mismatched_counters() {
     assert_eq!(kernel, RegisterRefusal::CountsKernelMode);
     let stopped = TEXT.replace("counting 0x80000003", "counting 0x80000002");
     assert_eq!(refused(&stopped, &instructions, true), RegisterRefusal::Stopped { cpu: 0 });
-    // The divider applies to a 32-bit cycle counter, not to a 64-bit one.
+    // The divider by 64 applies to a 32-bit cycle counter, not to a 64-bit one.
     let divided = TEXT.replace("PMCR 0x41013041", "PMCR 0x41013009");
     assert_eq!(refused(&divided, &cycles, true), RegisterRefusal::Stopped { cpu: 0 });
     let long = Module::read(&TEXT.replace("PMCR 0x41013041", "PMCR 0x41013049")).unwrap();

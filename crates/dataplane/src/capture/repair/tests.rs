@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Repairs compared with segments built byte by byte, and run on random input.
+//! Tests of repairs, compared with segments built byte by byte and run on random input.
 
 use super::super::mtu::{MTUS, Mtus};
 use super::*;
@@ -28,7 +28,7 @@ struct Segment {
     payload: Vec<u8>,
 }
 
-/// The RFC 1071 checksum, computed two bytes at a time.
+/// Computes the RFC 1071 checksum, two bytes at a time.
 fn plain_sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();
@@ -59,14 +59,14 @@ impl Segment {
         self.framed(plain_sum)
     }
 
-    /// The frame as the sender passes it to an interface that computes checksums.
+    /// Returns the frame as the sender passes it to an interface that computes checksums.
     fn unfinished(&self) -> Vec<u8> {
         // The summed bytes begin with the pseudo-header.
         let pseudo_bytes = if self.v6 { 40 } else { 16 };
         self.framed(|summed| !plain_sum(&summed[..pseudo_bytes]))
     }
 
-    /// The frame with the TCP checksum that `sum` gives for pseudo-header and segment.
+    /// Returns the frame with the TCP checksum that `sum` computes for pseudo-header and segment.
     fn framed(&self, sum: impl Fn(&[u8]) -> u16) -> Vec<u8> {
         let mut tcp = self.tcp();
         let (source, destination) = match self.v6 {
@@ -104,7 +104,8 @@ impl Segment {
         frame
     }
 
-    /// The segments an interface would send, `step` bytes each.
+    /// Returns the segments that an interface would send for this one, with `step` payload bytes
+    /// each.
     fn cut(&self, step: usize) -> Vec<Vec<u8>> {
         let count = self.payload.len().div_ceil(step);
         let piece = |(index, chunk): (usize, &[u8])| {
@@ -154,7 +155,8 @@ fn what_no_interface_joins_is_not_cut() {
         frame[at] = value;
         frame
     };
-    // UDP, a fragment, a length beyond the frame, a TCP header below the minimum length.
+    // Frames that must not be split: UDP, a fragment, a length beyond the frame, a TCP header below
+    // the minimum length.
     odd.extend([changed(23, 17), changed(20, 0x20), changed(16, 0xff), changed(46, 0x40)]);
     for frame in odd {
         assert_eq!(cut(&frame, 1500), None, "{:?}", &frame[..54]);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows that contribute to a rate.
+//! Tests of which windows contribute to a rate.
 
 use super::*;
 use crate::meter::Window;
 
 const TICKS_PER_SECOND: f64 = 1e6;
 
-/// A worker with a packet in every second window, which are exactly the interrupted ones.
+/// Returns the readings of a worker that has a packet in every second window; exactly these windows
+/// are the interrupted ones.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;
@@ -58,7 +59,7 @@ fn workers_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
 fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     let mut one = in_step(1_000, 200);
     let mut other = in_step(1_000, 200);
-    // The worker is away for three windows, then gets two packets at once.
+    // The first worker is off its CPU for three windows, then gets two packets at once.
     one.windows.drain(501..503);
     one.windows[500].ticks = 2_970 + 20;
     one.windows[501].delivered += 1;
