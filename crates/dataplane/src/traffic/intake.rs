@@ -206,7 +206,7 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Adds what the scan counted besides the delivered packets: unsupported, damaged, unreadable
+    /// Adds what the scan counted in addition to the delivered packets: unsupported, damaged, unreadable
     /// and unselected ones.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
