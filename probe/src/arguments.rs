@@ -13,38 +13,38 @@ use std::time::Duration;
 
 /// Output of `--help`.
 pub(crate) const USAGE: &str = "\
-Counters, and the memory, of machines where linerate itself cannot be built.
+Counts events and measures the memory hierarchy on machines where linerate cannot be built.
 
 usage: linerate-probe doctor [--json] [-o FILE]
        linerate-probe memory [OPTIONS]
        linerate-probe stat [OPTIONS] CMD [ARG]...
        linerate-probe stat [OPTIONS] --pid PID | --cpu LIST
 
-doctor  what this machine can count, and the command that unlocks the rest
-memory  levels of the memory, what a load from each costs, and what translation adds:
-      --quick            in about 2 s instead of 10
-      --full             in about 60 s
-      --max SIZE         take no more memory than this, e.g. 64M
-      --cpu N            measure on this processor
-      --pages PAGES      base or huge (default: huge where there are any)
-      --seed N           draw the orders of loads and sizes by this number
-stat    counters of a command, a process or processors:
+doctor  show what this machine can count, and the commands that unlock the rest
+memory  measure cache levels, load latencies and TLB costs:
+      --quick            take about 2 s instead of 10
+      --full             take about 60 s
+      --max SIZE         use at most this much memory, e.g. 64M
+      --cpu N            measure on this CPU
+      --pages PAGES      base or huge (default: huge if available)
+      --seed N           random seed for the order of loads and sizes
+stat    count events of a command, a process or CPUs:
   -e, --events EVENTS    instructions,l1d_misses,r08,cpu/event=0x08/,net:netif_rx; :u for user mode
   -m, --metrics SETS     metrics with their events: pipeline,cache,tlb,branch,...
-      --per EVENT|N      every count per this event, or divided by this number of units of work
+      --per EVENT|N      divide each count by this event, or by this number of units of work
       --tier TIER        hw, user, sw (default: the best that works)
-  -i, --interval TIME    the counts of every interval, too, e.g. 1s
-      --threads          the counts of each thread, too (in the record)
-  -r, --repeat N         run the command this often
+  -i, --interval TIME    also report the counts of each interval, e.g. 1s
+      --threads          also report the counts of each thread (in the record)
+  -r, --repeat N         run the command N times
       --time TIME        stop after this time
-      --slice TIME       how long events keep the counters before others take their turn
-      --seed N           draw the order of turns by this number
-      --strict           fail when an event cannot be counted
+      --slice TIME       time slice of an event set, if there are more events than counters
+      --seed N           random seed for the order of time slices
+      --strict           fail if an event cannot be counted
 all:
-      --json             print the record, which holds everything
-  -o, --output FILE      to this file instead of stdout
+      --json             print the complete record
+  -o, --output FILE      write to this file instead of standard output
 
-Exit status of stat: the command's own, 128 + n when signal n killed it, 127 not found, 126 not
+Exit status of stat: that of the command, 128 + n if signal n killed it, 127 not found, 126 not
 executable, 125 stat itself failed.
 ";
 
@@ -205,7 +205,7 @@ fn of_counting(
 
 fn time(parser: &mut lexopt::Parser) -> Result<Duration, lexopt::Error> {
     match parser.value()?.parse_with(parse_duration)? {
-        Duration::ZERO => Err("a time of 0 is none".into()),
+        Duration::ZERO => Err("a time must be above 0".into()),
         time => Ok(time),
     }
 }

@@ -112,7 +112,7 @@ pub(crate) fn memory(report: &MemoryReport) -> String {
         }
     }
     line(&mut text, "core clock", &report.timer.core_ghz, "", None);
-    line(&mut text, "time lost to others", &report.noise.lost, "", None);
+    line(&mut text, "time lost to other programs", &report.noise.lost, "", None);
     let _ = writeln!(text, "pages: {}", report.pages.sentence);
     for part in &report.unresolved {
         let _ = writeln!(text, "undetermined: {}", part.sentence);

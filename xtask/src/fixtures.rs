@@ -23,6 +23,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("memory", &["memory", "--quick", "--max", "1M", "--no-store"]),
     ("tcp", &["tcp", "--stack", "smoltcp", "--pattern", "bulk", "--time", "100ms"]),
     ("doctor", &["doctor"]),
+    (
+        "profile_diff",
+        &["diff", "crates/record/fixtures/profile.json", "crates/record/fixtures/profile.json"],
+    ),
 ];
 
 /// Kinds of records that are produced by commands of their own.

@@ -3,6 +3,7 @@
 
 use crate::appearance::Color;
 use crate::budget::BudgetArgs;
+use crate::diff::DiffArgs;
 use crate::doctor::DoctorArgs;
 use crate::emit::{Destination, Output};
 use crate::explain::ExplainArgs;
@@ -47,9 +48,8 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "\
-Results go to stdout, everything else to stderr. Exit status: 0 success, 1 the answer is no (--goal
-missed), 2 error. A command that runs a program exits with that program's status. LINERATE_COLOR,
-LINERATE_FORMAT and LINERATE_DETAILS=1 set the defaults for these options.";
+Results go to stdout, the rest to stderr. Exit status: 0 success, 1 goal missed, 2 error, or that of
+the program that was run. Defaults are set by LINERATE_COLOR, LINERATE_FORMAT, LINERATE_DETAILS=1.";
 
 /// Subcommands.
 ///
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Find the functions in which a running program spends its time, with intervals
     Profile(ProfileArgs),
+    /// Compare two profiles: which functions cost more, beyond the error of sampling
+    Diff(DiffArgs),
     /// Find the bottleneck of a packet path, try better mappings, keep the best
     Tune(TuneArgs),
     /// Profile every worker and stage of a packet path

@@ -268,7 +268,7 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
         (Form::Text, _) => Layout::Table,
         (Form::Rpistat, Body::Stat(_)) => Layout::Rpistat,
         (Form::Rpistat, _) => {
-            return Err(Failure::new("--format rpistat: this is not a record of stat"));
+            return Err(Failure::new("--format rpistat needs a record of `linerate stat`"));
         }
         (Form::Json, _) => return record.to_json_pretty().map_err(Failure::new),
         (Form::Markdown, _) => return Ok(linerate_report::markdown(record, options)),

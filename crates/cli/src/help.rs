@@ -10,7 +10,7 @@ use std::fs;
 /// Commands grouped by the question they answer.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["why", "profile", "run", "stat", "memory", "kernels", "tcp", "regions"]),
-    ("Explain", &["explain", "report", "import", "export"]),
+    ("Explain", &["explain", "diff", "report", "import", "export"]),
     ("Fix", &["tune", "plan", "budget"]),
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];

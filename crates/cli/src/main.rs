@@ -6,6 +6,7 @@
 mod appearance;
 mod args;
 mod budget;
+mod diff;
 mod doctor;
 mod emit;
 mod explain;
@@ -128,6 +129,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
     match &cli.command {
         Command::Why(args) => why::why(args),
         Command::Profile(args) => profile::profile(args),
+        Command::Diff(args) => diff::diff(args),
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),

@@ -22,8 +22,13 @@ pub(crate) enum Goal {
     PacketsPerSecond(f64),
 }
 
+/// A duration in seconds, at least 50 ms. A number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<f64, String> {
-    let seconds = linerate_path::parse::seconds(text)?;
+    let has_unit = text.is_empty() || text.chars().any(|c| !c.is_ascii_digit() && c != '.');
+    let seconds = match has_unit {
+        true => linerate_path::parse::seconds(text)?,
+        false => linerate_path::parse::seconds(&format!("{text}s"))?,
+    };
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }
 
@@ -91,4 +96,19 @@ pub(crate) fn state(text: &str) -> Result<State, String> {
 
 pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
     parse_cpus(text).map(CpuList)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn a_duration_without_a_unit_is_in_seconds() {
+        assert_eq!(duration("5"), Ok(5.0));
+        assert_eq!(duration("0.5"), Ok(0.5));
+        assert_eq!(duration("500ms"), Ok(0.5));
+        for text in ["0.01", "", ".", "1.2.3", "-5", "5 5", "inf", "99999999999999999999999"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 }

@@ -35,7 +35,9 @@ pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let name = args.file.display();
     let json = input::text(&args.file, input::RECORD).map_err(|error| {
-        Failure::new(format!("{name}: {error}; a program writes it with LINERATE_REGIONS={name}"))
+        Failure::new(format!(
+            "{name}: {error}; an instrumented program writes it if LINERATE_REGIONS={name} is set"
+        ))
     })?;
     let record =
         Record::from_json(&json).map_err(|error| Failure::new(format!("{name}: {error}")))?;

@@ -330,7 +330,7 @@ fn fewer_packets_than_windows_have_a_rate() {
 #[test]
 fn work_that_grows_for_good_is_work_and_not_lost_time() {
     let report = Case { stages: vec![300], until: Some(100_000), ..CASE }.run();
-    assert!(only(&report).stages[1].packets > 110_000, "it came to the dear part");
+    assert!(only(&report).stages[1].packets > 110_000, "the expensive part was reached");
     let time = only(&report).time_or_zero();
     assert!(time.lost < 0.05 && time.busy > 0.95, "{time:?}");
 }

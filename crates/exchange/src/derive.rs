@@ -328,7 +328,7 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
         unit::KPPS,
         packets? / ns * 1e6,
         duration.tier,
-        "given packet count, over time",
+        "the packet count given with --packets, over time",
     ))
 }
 
@@ -357,7 +357,7 @@ fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) 
                 _ => (None, None),
             };
             let method = match above.is_scaled || below.is_scaled {
-                true => "counts of the input, scaled by it",
+                true => "counts as the input scaled them up",
                 false => METHOD,
             };
             Figure { low, high, ..Figure::exact(unit, scale * count / each, tier, method) }

@@ -148,13 +148,13 @@ fn of_stat(stat: &StatReport) -> Result<Counted, CannotWrite> {
     let lacks = |what: &str| CannotWrite(format!("a dump needs {what}"));
     let unit = stat.unit_of_work.as_ref().and_then(|unit| unit.count.as_number());
     let packets =
-        unit.ok_or_else(|| lacks("packets: count them with --per, e.g. --per 1000000"))?;
+        unit.ok_or_else(|| lacks("a packet count: give it with --per, e.g. --per 1000000"))?;
     let counts = stat.events.iter();
     let mut events: BTreeMap<String, f64> =
         counts.filter_map(|event| Some((event.name.clone(), event.count.as_number()?))).collect();
-    let cycles = events.remove(CYCLES).ok_or_else(|| lacks("cycles, but none were counted"))?;
+    let cycles = events.remove(CYCLES).ok_or_else(|| lacks("cycles, which were not counted"))?;
     if !events.contains_key(INSTRUCTIONS) {
-        return Err(lacks("instructions, but none were counted"));
+        return Err(lacks("instructions, which were not counted"));
     }
     counted(packets.round() as u64, cycles, events)
         .ok_or_else(|| lacks("at least one packet and one cycle"))

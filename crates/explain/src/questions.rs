@@ -166,6 +166,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
         Body::Profile(_) => "profile",
+        Body::ProfileDiff(_) => "diff",
     }
 }
 

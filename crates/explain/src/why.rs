@@ -13,6 +13,7 @@ mod doubts;
 mod facts;
 mod functions;
 mod gain;
+mod losses;
 mod measure;
 mod queues;
 mod rest;

@@ -226,7 +226,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     report.strands.push(strand(2, "ATIF_RX", 100.0, 12.0, 1.0));
     let all = imported(report.strands);
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&all) }, "placement");
-    assert!(found.sentence.starts_with("the pipe is no reason"), "{found:?}");
+    assert!(found.sentence.starts_with("the pipe is not the reason"), "{found:?}");
     let full =
         imported((0..4).map(|cpu| strand(cpu, &format!("s{cpu}"), 500.0, 4.0, 1.0)).collect());
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&full) }, "placement");

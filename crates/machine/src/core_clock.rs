@@ -71,7 +71,7 @@ pub fn glimpse() -> Result<f64, Error> {
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
         reason: format!("{cycles} cycles took 0 ticks"),
-        advice: "use ticks: the timestamp counter is too coarse here",
+        advice: "give times in ticks: this timestamp counter is too coarse for cycles",
     })
 }
 
@@ -134,7 +134,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
         _ => Err(Error::CannotTell {
             what: "the core clock",
             reason: format!("{cycles} cycles took {fastest} ticks, and an empty loop took {empty}"),
-            advice: "use ticks: the timestamp counter is too coarse here",
+            advice: "give times in ticks: this timestamp counter is too coarse for cycles",
         }),
     }
 }

@@ -4,6 +4,7 @@
 use crate::Error;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -36,7 +37,7 @@ impl Root {
     /// Returns the text of a file, without leading and trailing white space and NUL bytes; `None`
     /// if the file cannot be read or has no text.
     pub fn text(&self, path: &str) -> Option<String> {
-        let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).into_owned();
+        let text = String::from_utf8_lossy(&contents(&self.path(path)).ok()?).into_owned();
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
@@ -62,6 +63,16 @@ impl Root {
         names.sort_unstable();
         names
     }
+}
+
+/// Returns the contents of a file. Most files of /proc and /sys fit into the first buffer, and are
+/// read with two system calls; they state no size from which a buffer could be chosen.
+fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
+    /// Bytes, four pages.
+    const FIRST: usize = 16 << 10;
+    let mut contents = Vec::with_capacity(FIRST);
+    fs::File::open(path)?.read_to_end(&mut contents)?;
+    Ok(contents)
 }
 
 /// Returns the text of a file, without the trailing newline.

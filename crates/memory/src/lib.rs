@@ -15,7 +15,7 @@
 //! | single loads, the timer's step | [`single`] |
 //! | several chains in parallel | [`parallel`] |
 //! | bytes per second, and latency meanwhile | [`bandwidth`] |
-//! | time lost to others | [`noise`] |
+//! | CPU time lost to other programs | [`noise`] |
 //! | events of a chase | [`events`] |
 //! | the last record, kept for other commands | [`profile`] |
 

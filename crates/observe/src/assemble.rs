@@ -10,7 +10,7 @@ use crate::quotas::Quotas;
 use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
-use crate::target::Family;
+use crate::target::{Family, last_cpu_of};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::Watching;
 use linerate_machine::Root;
@@ -122,7 +122,7 @@ fn peers(
     let pids: BTreeSet<u32> = sockets.iter().filter_map(|socket| socket.peer_pid).collect();
     let activity = |pid| {
         let (name, seconds) = family.cpu_time(root, pid)?;
-        Some(PeerActivity { pid, name, cpus: seconds / elapsed_s })
+        Some(PeerActivity { pid, name, cpus: seconds / elapsed_s, cpu: last_cpu_of(root, pid) })
     };
     let mut peers: Vec<PeerActivity> = pids.into_iter().filter_map(activity).collect();
     peers.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));

@@ -101,6 +101,8 @@ pub fn profile(request: &ProfileRequest, watch: &Watch<'_>) -> Result<ProfileRep
     let mut events = Events::open(root, &program.family.pids, request.rate, stack_bytes)?;
     let mut stacks = Stacks::new(&program.family.pids);
     let mut running = waiting.map(Waiting::start).transpose()?;
+    // Opening the events may take longer than a slice: packets and samples are counted from here.
+    meter.read(root);
     let (began_ns, own_ns) = (monotonic_ns(), thread_cpu_time_ns());
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES) as u32;
     for slice in 1..=slices {

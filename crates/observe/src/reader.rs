@@ -8,6 +8,13 @@ use std::os::unix::fs::FileExt;
 /// Maximum file size: /proc/stat with thousands of CPUs.
 const TEXT_MAX: usize = 1 << 20;
 
+/// Size in bytes of the kernel's own buffer for most files of /proc.
+const PAGE: usize = 4 << 10;
+
+/// Length in bytes from which another part may follow: the kernel ends a part before the line that
+/// no longer fits into a page. Longer lines than half a page are in files that it returns whole.
+const PART_MIN: usize = PAGE / 2;
+
 /// A file whose contents change.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -18,19 +25,26 @@ pub(crate) struct Reader {
 impl Reader {
     /// Opens a file below the root; a file that cannot be opened reads as empty.
     pub(crate) fn open(root: &Root, path: &str) -> Self {
-        Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 4 << 10] }
+        Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 2 * PAGE] }
     }
 
     /// Current contents; empty if unreadable.
+    ///
+    /// The kernel returns many files of /proc in parts of about a page, however large the buffer:
+    /// only a short part is surely the last.
     pub(crate) fn text(&mut self) -> &str {
         let Some(file) = &self.file else { return "" };
+        let mut length = 0;
         loop {
-            let length = file.read_at(&mut self.buffer, 0).unwrap_or(0);
-            // A full buffer may have truncated the text. The buffer stays enlarged for later reads.
-            if length < self.buffer.len() || length >= TEXT_MAX {
+            let part = file.read_at(&mut self.buffer[length..], length as u64).unwrap_or(0);
+            length += part;
+            if part < PART_MIN || length >= TEXT_MAX {
                 return std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
             }
-            self.buffer.resize(2 * length, 0);
+            // The buffer stays enlarged for later reads.
+            if length + PAGE > self.buffer.len() {
+                self.buffer.resize(2 * self.buffer.len(), 0);
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sockets of the watched processes.
 //!
-//! All sockets in the namespace are read at both ends of the window and a few times in between, to
-//! find new ones; known sockets are read at the end of each slice. Closed sockets keep their last
-//! readings.
+//! All sockets in the namespace are listed at both ends of the window, and in between where the
+//! processes have opened new ones or have TCP connections. Known sockets are read one by one at the
+//! end of each slice. Closed sockets keep their last readings.
 
 mod census;
+mod sparing;
 mod watched;
 
 pub(crate) use census::Share;
@@ -18,6 +19,7 @@ use census::Census;
 use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
 use linerate_record::why::{SocketCounts, SocketKind};
+use sparing::Sparing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use watched::{State, Watched, state_of};
@@ -25,9 +27,12 @@ use watched::{State, Watched, state_of};
 /// Maximum number of descriptors read, over all processes, when looking for peers.
 const DESCRIPTORS_MAX: usize = 50_000;
 
-/// Maximum number of TCP connections read one by one at the end of a slice; if there are more, the
-/// next ones in order. Each costs a few microseconds.
+/// Maximum number of TCP connections, and of UDP sockets, read one by one at the end of a slice; if
+/// there are more, the next ones in order. Each costs a few microseconds.
 const PER_SLICE: usize = 32;
+
+/// Kinds of TCP sockets.
+const TCP: &[SocketKind] = &[SocketKind::Tcp, SocketKind::TcpListen];
 
 /// A moment of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,11 @@ pub(crate) struct Sockets {
     /// Whether all UDP sockets in the namespace are watched.
     pub(crate) has_all_udp: bool,
     census: Census,
+    /// Open sockets that were looked for in a list: those not found in it are of other kinds than
+    /// TCP and UDP.
+    listed: BTreeSet<u64>,
+    /// Reads the list of UDP sockets at the end of a slice.
+    listing: Sparing,
     /// Position after the last slice, if there are too many connections for one slice.
     next: usize,
 }
@@ -82,9 +92,18 @@ impl Sockets {
         if self.owners.is_empty() && !self.is_all {
             return;
         }
+        let is_new = self.is_all || self.owners.keys().any(|inode| !self.listed.contains(inode));
+        let is_needed = moment != Moment::Within || is_new;
+        if !is_needed && !self.has(SocketKind::Tcp) && !self.has(SocketKind::TcpListen) {
+            return;
+        }
+        self.listed.extend(self.owners.keys());
         let Some(network) = &namespace.network else {
             self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
-            return self.take_listed(root, namespace, InetProtocol::Udp, is_start);
+            if is_needed {
+                self.take_listed(root, namespace, InetProtocol::Udp, is_start);
+            }
+            return;
         };
         let mut tcp = dump(network, InetProtocol::Tcp);
         let owners = &self.owners;
@@ -95,40 +114,68 @@ impl Sockets {
             tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
         }
         self.take_inet(tcp, is_start);
-        self.take_inet(dump(network, InetProtocol::Udp), is_start);
+        if is_needed {
+            self.take_inet(dump(network, InetProtocol::Udp), is_start);
+        }
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
     }
 
     /// Reads the known sockets.
     pub(crate) fn read(&mut self, root: &Root, namespace: &Namespace) {
+        let has_udp = self.has(SocketKind::Udp);
         let Some(network) = &namespace.network else {
-            if self.has(SocketKind::Udp) {
+            if has_udp && self.listing.is_due() {
+                let began = self.listing.begin();
                 self.take_listed(root, namespace, InetProtocol::Udp, false);
+                self.listing.end(began);
             }
             return;
         };
-        let is_tcp = |watched: &Watched| {
-            !watched.is_closed && matches!(watched.kind, SocketKind::Tcp | SocketKind::TcpListen)
-        };
-        let connections = self.watched.values().filter(|watched| is_tcp(watched)).count();
-        let first = self.next % connections.max(1);
-        self.next = first + PER_SLICE;
-        let place = |place: &usize| (place + connections - first) % connections < PER_SLICE;
-        let watched = self.watched.values_mut().filter(|watched| is_tcp(watched)).enumerate();
-        for (_, watched) in watched.filter(|(number, _)| place(number)) {
-            let Some(seen) = &watched.last.inet else { continue };
-            match network.inet_socket(seen) {
-                Ok(Some(socket)) => watched.take(state_of(&socket), socket.tcp.is_some()),
-                Ok(None) => watched.is_closed = true,
-                Err(_) => {}
+        let first = self.next;
+        self.next = first.wrapping_add(PER_SLICE);
+        for (watched, found) in self.one_by_one(network, first, TCP) {
+            match found {
+                Some(socket) => watched.take(state_of(&socket), socket.tcp.is_some()),
+                None => watched.is_closed = true,
             }
         }
-        if self.has(SocketKind::Udp) {
+        let mut is_hidden = false;
+        for (watched, found) in self.one_by_one(network, first, &[SocketKind::Udp]) {
+            match found {
+                Some(socket) => watched.take(state_of(&socket), false),
+                // Another socket has the same address (SO_REUSEPORT), or this one was closed.
+                None => is_hidden = true,
+            }
+        }
+        if is_hidden && self.listing.is_due() {
+            let began = self.listing.begin();
             self.take_inet(dump(network, InetProtocol::Udp), false);
+            self.listing.end(began);
         }
         if self.has(SocketKind::Packet) {
             self.take_packet(network.packet_sockets().unwrap_or_default(), false);
         }
+    }
+
+    /// Queries up to [`PER_SLICE`] open sockets of a kind, from position `first` on, wrapping
+    /// around; `None` for a socket that is not found at its address. Sockets for which the kernel
+    /// does not answer are left out.
+    fn one_by_one(
+        &mut self,
+        network: &Network,
+        first: usize,
+        kinds: &'static [SocketKind],
+    ) -> impl Iterator<Item = (&mut Watched, Option<InetSocket>)> {
+        let is_wanted = |watched: &Watched| !watched.is_closed && kinds.contains(&watched.kind);
+        let sockets = self.watched.values().filter(|watched| is_wanted(watched)).count().max(1);
+        let first = first % sockets;
+        let is_turn = move |place: usize| (place + sockets - first) % sockets < PER_SLICE;
+        let wanted = self.watched.values_mut().filter(move |watched| is_wanted(watched));
+        let chosen = wanted.enumerate().filter(move |(place, _)| is_turn(*place));
+        chosen.filter_map(|(_, watched)| {
+            let found = network.inet_socket(watched.last.inet.as_ref()?).ok()?;
+            Some((watched, found))
+        })
     }
 
     /// Takes the sockets that /proc lists, if netlink does not answer.

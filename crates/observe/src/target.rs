@@ -20,6 +20,19 @@ pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }
 
+/// Returns the CPU on which the busiest thread of a process last ran, judged by CPU time since each
+/// thread was started; `None` if unreadable.
+pub(crate) fn last_cpu_of(root: &Root, pid: u32) -> Option<u32> {
+    /// Threads that are read; each costs some 10 us.
+    const THREADS_MAX: usize = 64;
+    let tids = root.names(&format!("proc/{pid}/task"));
+    let stats = tids
+        .iter()
+        .take(THREADS_MAX)
+        .filter_map(|tid| Stat::parse(&root.text(&format!("proc/{pid}/task/{tid}/stat"))?));
+    stats.max_by_key(|stat| stat.user_ticks + stat.system_ticks).map(|stat| stat.cpu)
+}
+
 /// Checks that a process can be watched.
 ///
 /// # Errors

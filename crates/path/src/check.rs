@@ -45,8 +45,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns a problem at the position of the first of `addresses` that the file has, or at the
-    /// start of the file if it has none of them.
+    /// Returns a problem at the first of `addresses` that the file has, or else at its start.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
         Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
@@ -292,8 +291,7 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// Adds a note to the mistake of an unknown kind of stage: a path with such a stage can still
-    /// be planned.
+    /// Adds to the mistake of an unknown kind of stage that such a path can still be planned.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
@@ -332,8 +330,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks all instances of a section that may be repeated; returns `None` if one is not a
-    /// table.
+    /// Checks all instances of a repeated section; returns `None` if one is not a table.
     fn sections(
         &mut self,
         key: &Key,
@@ -404,8 +401,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the default of a key. `text` is parsed like file content, so that one parser serves
-    /// both.
+    /// Returns the default of a key; `text` is parsed like file content, by the same parser.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
         let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
@@ -473,8 +469,7 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     }
 }
 
-/// Returns a suggestion for a misspelled key: its new name if it was renamed, or the closest known
-/// key.
+/// Returns the key that a misspelled one may mean: its new name, or the closest known key.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
     if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
         return Some(format!("renamed to {}", shown(name)));
@@ -484,8 +479,7 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
     Some(format!("did you mean {}?", key.shown()))
 }
 
-/// Returns where a misplaced key belongs: to another variant, at the top of the file, or in another
-/// section.
+/// Returns where a misplaced key belongs: another variant, the top of the file, another section.
 fn belongs(written: &str, variants: &[Variant], kinds: Kinds<'_>) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {

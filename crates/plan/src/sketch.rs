@@ -98,12 +98,17 @@ impl Sketch {
         if self.stages.len() <= STAGES_MAX {
             return self;
         }
-        let mut by_cost: Vec<f64> = self.stages.iter().map(Part::of_path_ns).collect();
-        by_cost.sort_by(|a, b| b.total_cmp(a));
-        let least = by_cost[STAGES_MAX - 2];
-        let (mut kept, others): (Vec<Part>, Vec<Part>) =
-            self.stages.drain(..).partition(|stage| stage.of_path_ns() >= least);
-        kept.truncate(STAGES_MAX - 1);
+        // Stages of equal cost are kept in order.
+        let mut by_cost: Vec<usize> = (0..self.stages.len()).collect();
+        let cost = |index: &usize| self.stages[*index].of_path_ns();
+        by_cost.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+        by_cost.truncate(STAGES_MAX - 1);
+        let stages = self.stages.drain(..).enumerate();
+        let (kept, others): (Vec<_>, Vec<_>) =
+            stages.partition(|(index, _)| by_cost.contains(index));
+        let without_index = |stages: Vec<(usize, Part)>| stages.into_iter().map(|(_, part)| part);
+        let mut kept: Vec<Part> = without_index(kept).collect();
+        let others: Vec<Part> = without_index(others).collect();
         let threads = others.iter().map(|one| one.threads).max().unwrap_or(1);
         self.notes.push(format!(
             "the {} cheapest stages are combined into `{REST}` at the end",

@@ -12,6 +12,7 @@ mod kernels;
 mod memory;
 mod plan;
 mod profile;
+mod profile_diff;
 mod regions;
 mod run;
 mod stat;
@@ -74,6 +75,7 @@ impl Body {
             Self::Tcp(report) => &**report,
             Self::Why(report) => &**report,
             Self::Profile(report) => &**report,
+            Self::ProfileDiff(report) => &**report,
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
 use crate::plan::PlanReport;
 use crate::profile::ProfileReport;
+use crate::profile_diff::ProfileDiffReport;
 use crate::provenance::Provenance;
 use crate::regions::RegionsReport;
 use crate::run::RunReport;
@@ -85,6 +86,8 @@ pub enum Body {
     Why(Box<WhyReport>),
     /// `linerate profile`: the functions in which a program spends its on-CPU time.
     Profile(Box<ProfileReport>),
+    /// `linerate diff`: two profiles compared.
+    ProfileDiff(Box<ProfileDiffReport>),
 }
 
 /// An entry of `summary`.
@@ -115,7 +118,8 @@ struct Wire<'a> {
     /// The value of each figure under the same name, for scripts, without unit and interval. A
     /// `memory` record also has `levels`, `tlb`, `pages`, `noise`, `timer` and `os_view`; a record
     /// of strands has `strands`, a record of answers `answers`, a `why` record `threads`, `cpus`,
-    /// `findings` and `ledger`, and a `profile` record `functions` and `classes`.
+    /// `findings` and `ledger`, a `profile` record `functions` and `classes`, and a `profile_diff`
+    /// record `functions`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The main figures of the record, by name: those that users and scripts quote.
     figures: &'a BTreeMap<String, Figure>,
@@ -238,6 +242,7 @@ impl Record {
             "tcp" => Body::Tcp(read(json)?),
             "why" => Body::Why(read(json)?),
             "profile" => Body::Profile(read(json)?),
+            "profile_diff" => Body::ProfileDiff(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let record = Self { provenance, body };

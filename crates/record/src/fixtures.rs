@@ -26,8 +26,21 @@ macro_rules! stored {
 }
 
 stored!(
-    "run", "tune", "kernels", "stat", "doctor", "regions", "memory", "budget", "strands",
-    "answers", "plan", "tcp", "why", "profile"
+    "run",
+    "tune",
+    "kernels",
+    "stat",
+    "doctor",
+    "regions",
+    "memory",
+    "budget",
+    "strands",
+    "answers",
+    "plan",
+    "tcp",
+    "why",
+    "profile",
+    "profile_diff"
 );
 
 /// Returns the stored record of this kind.

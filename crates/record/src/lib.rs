@@ -26,6 +26,7 @@ pub mod kernels;
 pub mod memory;
 pub mod plan;
 pub mod profile;
+pub mod profile_diff;
 pub mod provenance;
 pub mod random;
 pub mod regions;

@@ -36,8 +36,7 @@ impl Ledger {
         self.drops.values().copied().sum()
     }
 
-    /// Returns whether packets and bytes balance: everything that came in or was created is
-    /// accounted for.
+    /// Returns whether packets and bytes balance: all that came in or was created went somewhere.
     pub fn is_conserved(&self) -> bool {
         self.input + self.created == self.output + self.consumed + self.dropped() + self.held
     }
@@ -58,8 +57,7 @@ pub struct TimeShares {
     /// Share of time spent waiting for room in the next ring (back-pressure).
     #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
-    /// Share of time in which the worker did not run: preempted by another thread or stolen by the
-    /// hypervisor.
+    /// Share of time lost: preempted by another thread, or stolen by the hypervisor.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
     /// Remainder: 1 minus the other four shares. It contains measurement overhead and unattributed
@@ -89,8 +87,7 @@ pub struct KernelUse {
     pub ticks_per_packet: Figure,
     /// Time of the calls as a share of the stage's service time, 0 to 1.
     pub share: Figure,
-    /// Times of the same calls with every variant that this processor can run, measured in the same
-    /// rounds.
+    /// Times of the same calls with every variant that this processor can run, in the same rounds.
     pub variants: Vec<VariantTime>,
 }
 
@@ -134,8 +131,7 @@ pub struct CountedEvents {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
-    /// Name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends of a
-    /// worker.
+    /// Name of the stage in the path, or of an end: `source`, `sink`, `ring in` or `ring out`.
     pub name: String,
     /// Number of packets that the stage received over the whole run.
     pub packets: u64,
@@ -197,8 +193,7 @@ pub struct WorkerReport {
     pub segment: u32,
     /// Index of the segment's replica, from 0.
     pub replica: u32,
-    /// Stages that the worker runs, in order, including its ends: source or ring in, and sink or
-    /// ring out.
+    /// Stages that the worker runs, in order, from its source or ring to its sink or ring.
     pub stages: Vec<StageReport>,
     /// Breakdown of the worker's time; `null` if the run ended before its measured part began.
     pub time: Option<TimeShares>,
@@ -211,8 +206,7 @@ pub struct WorkerReport {
     pub ticks_per_packet: Figure,
     /// Number of polls of the input that returned no packets.
     pub empty_polls: u64,
-    /// Number of polls by number of packets returned: entry `i` counts bursts of `2^i` to
-    /// `2^(i+1)-1` packets.
+    /// Number of polls by packets returned: entry `i` counts bursts of `2^i` to `2^(i+1)-1`.
     pub burst_sizes: Vec<u64>,
     /// Number of measurement windows, and of those dropped.
     pub windows: WindowCount,
@@ -231,8 +225,7 @@ pub struct RingReport {
     pub name: String,
     /// Capacity of the ring, in packets.
     pub capacity: u64,
-    /// Histogram of the fill levels that the consumer saw: counts for 0, up to 10 %, 10 to 20 %,
-    /// ... 90 to 100 %.
+    /// Histogram of fill levels seen by the consumer: 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
     pub occupancy: Vec<u64>,
     /// Number of pushes for which the ring lacked room for the whole burst.
     pub full_pushes: u64,

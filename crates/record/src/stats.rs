@@ -86,9 +86,10 @@ fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let position = q * (sorted.len() - 1) as f64;
     let (below, above) = (position.floor() as usize, position.ceil() as usize);
     let share = position - below as f64;
+    let (below, above) = (sorted[below], sorted[above]);
     // Not `below + share * (above - below)`: if both samples are infinite and equal, that gives NaN
-    // instead of the sample.
-    if share == 0.0 { sorted[below] } else { sorted[below] * (1.0 - share) + sorted[above] * share }
+    // instead of the sample. Between equal samples, the rounded sum may differ from them.
+    if share == 0.0 || below == above { below } else { below * (1.0 - share) + above * share }
 }
 
 /// Returns the median of independent samples and an interval for the median of their distribution.

@@ -127,6 +127,8 @@ pub struct PeerActivity {
     /// counted in ticks of 10 ms and excludes softirqs that the process triggers.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
+    /// CPU on which its busiest thread last ran; `null` if unreadable.
+    pub cpu: Option<u32>,
 }
 
 /// A packet count and the counter it comes from.

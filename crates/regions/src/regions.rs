@@ -294,7 +294,7 @@ impl Regions {
             provenance: provenance(
                 &format!("{program} with linerate-regions {}", env!("CARGO_PKG_VERSION")),
                 None,
-                "unknown: whichever built the program",
+                "unknown: the compiler that built the program",
                 &command_line(),
             ),
             body: Body::Regions(Box::new(report)),

@@ -2,9 +2,8 @@
 //! The machine report: working tiers, observations, and all commands that would change something,
 //! one per line for copying. Manual steps and steps on other machines follow `#`.
 
-use crate::headline::cut;
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
-use crate::value::{ABSENT, clean};
+use crate::value::{ABSENT, clean, cut};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 

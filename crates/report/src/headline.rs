@@ -6,7 +6,7 @@
 mod looked_up;
 mod rates;
 
-use crate::value::clean;
+use crate::value::{clean, cut};
 use linerate_record::{Body, Record};
 
 /// Maximum width of an answer in columns, whatever the names in the record.
@@ -29,6 +29,7 @@ pub(crate) fn of(record: &Record) -> String {
         Body::Strands(report) => looked_up::of_strands(report),
         Body::Answers(report) => looked_up::of_answers(report),
         Body::Profile(report) => looked_up::of_profile(report),
+        Body::ProfileDiff(report) => crate::profile_diff::answer(report),
         Body::Why(_) => return String::new(),
     };
     // For a run throttled by a quota, the rates are those of the moments in which it ran.
@@ -49,17 +50,6 @@ fn joined(parts: &[String]) -> String {
         line = longer;
     }
     line
-}
-
-/// Cuts a text to at most this many columns, between words.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    const MORE: &str = " ...";
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(columns.saturating_sub(MORE.len())).collect();
-    let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
-    kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
 }
 
 /// Returns the first clause of a sentence: up to a colon or semicolon.

@@ -3,9 +3,8 @@
 
 mod details;
 
-use crate::headline::cut;
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, interval, percent, reason, significant};
+use crate::value::{ABSENT, clean, count, cut, interval, percent, reason, significant};
 use crate::{Detail, Style};
 use linerate_record::Figure;
 use linerate_record::profile::{ProfileReport, SampledThread};

@@ -51,6 +51,7 @@ pub fn text(record: &Record, options: &Options) -> String {
         Body::Tcp(report) => of_tcp(report, options.detail, whole),
         Body::Why(report) => crate::why(report, Detail::Full, whole),
         Body::Profile(report) => crate::profile(report, options.detail, whole),
+        Body::ProfileDiff(report) => crate::profile_diff(report, options.detail, whole),
     }
 }
 

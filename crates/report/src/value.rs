@@ -13,6 +13,17 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// Cuts a text to at most this many columns, between words.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    const MORE: &str = " ...";
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(MORE.len())).collect();
+    let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();

@@ -151,6 +151,7 @@ fn is_open(percent: &Figure) -> bool {
 fn gain_value(percent: &Figure) -> String {
     let Some(value) = percent.as_number() else { return "-".to_owned() };
     let whole = |value: f64| match value {
+        0.0 => "0".to_owned(),
         value if value.abs() < 10.0 => format!("{value:.1}"),
         value => whole(value),
     };
@@ -184,12 +185,21 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
+/// Number of packets below which costs per packet say nothing: most of the time is spent on
+/// something else.
+const FEW: u64 = 100;
+
 /// Formats the cost per packet, and its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
-    if packets > 0 {
-        text += &line("per packet", &costs(observation, packets as f64), style);
+    match packets {
+        0 => {}
+        1..FEW => {
+            let few = format!("- ({packets} packets are too few to divide the costs by)");
+            text += &line("per packet", &few, style);
+        }
+        _ => text += &line("per packet", &costs(observation, packets as f64), style),
     }
     if let Some(budget) = budget(observation) {
         text += &line("budget", &budget, style);
@@ -313,7 +323,7 @@ mod tests {
             gain_value(&Figure { low: Some(low), high: Some(high), ..figure })
         };
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
-        assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
+        assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0 to 62 %)");
         assert_eq!(gain(0.0, 0.0, 2100.0), "anything from 0 % to 22 times the rate");
         let open = |low: f64, value: f64| {
             let figure = Figure::exact("percent", value, Tier::Model, "");

@@ -2,6 +2,7 @@
 //! The report of a profile on threads that poll.
 
 use linerate_record::profile::ProfileReport;
+use linerate_record::profile_diff::{ChangeVerdict, CostChange, CostUnit};
 use linerate_record::stats::Estimate;
 use linerate_record::why::PacketCount;
 use linerate_record::{Body, Figure, Tier, fixtures};
@@ -49,4 +50,30 @@ fn a_thread_that_cannot_be_determined_has_the_reason() {
     let line = "polling poll (7): cannot tell work from polling: the load is constant; \
                 costs include both";
     assert!(text.contains(line), "{text}");
+}
+
+/// A comparison in which the first function takes 12 ns per packet more, and all together 20.
+#[test]
+fn a_comparison_begins_with_the_function_that_changed_most() {
+    let (style, detail) = (Style::plain(100), Detail::Screen);
+    let options = Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table };
+    let mut record = fixtures::record("profile_diff");
+    let same = text(&record, &options);
+    assert!(same.starts_with("No function's cost changed"), "{same}");
+    let ns = |value, low, high| {
+        Figure::number("ns", Estimate { low, high, ..Estimate::exactly(value) }, Tier::Sw, "test")
+    };
+    let Body::ProfileDiff(report) = &mut record.body else { panic!("a comparison") };
+    report.unit = CostUnit::NsPerPacket;
+    report.total.change = ns(20.0, 20.0, 20.0);
+    report.functions[0].name = "memcpy".to_owned();
+    report.functions[0].cost = CostChange {
+        old: ns(30.0, 29.0, 31.0),
+        new: ns(42.0, 41.0, 43.0),
+        change: ns(12.0, 8.1, 16.0),
+        verdict: ChangeVerdict::More,
+    };
+    let changed = text(&record, &options);
+    assert!(changed.starts_with("`memcpy`: +12 (8.1 to 16) ns/packet; in all +20"), "{changed}");
+    assert!(changed.lines().any(|line| line.contains("8.1 to 16  more")), "{changed}");
 }

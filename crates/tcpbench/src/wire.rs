@@ -336,7 +336,10 @@ impl Wire {
 
     /// Describes the last frame sent since [`keep_last`](Self::keep_last).
     pub fn last(&self) -> String {
-        self.last.as_deref().and_then(describe).unwrap_or_else(|| "not seen: none was sent".into())
+        self.last
+            .as_deref()
+            .and_then(describe)
+            .unwrap_or_else(|| "unknown, because no segment was sent".into())
     }
 }
 

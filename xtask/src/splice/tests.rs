@@ -64,6 +64,15 @@ fn the_first_line_that_differs_is_named() {
 }
 
 #[test]
+fn verdicts_that_depend_on_the_run_begin_alike() {
+    let page = |answer: &str| format!("```console\n$ a\n{answer}\n$ b\n```\n");
+    let keep = beginnings(&page("Keep `selected`"), None);
+    assert_eq!(beginnings(&page("Call `adc`"), None), keep);
+    assert_eq!(beginnings(&page("1.8x by merge"), None), keep);
+    assert_ne!(beginnings(&page("error: no"), None), keep);
+}
+
+#[test]
 fn programs_of_a_line_are_found() {
     let of = |command| programs(command).collect::<Vec<_>>();
     assert_eq!(of("A=b linerate run | tail -n 7"), ["linerate", "tail"]);

@@ -37,7 +37,7 @@ watch.";
     after_long_help = paragraphs(AFTER),
     override_usage = "linerate why [OPTIONS] <PID...|--name NAME|--iface IF|--demo|-- CMD...>",
     group(ArgGroup::new("what").required(true).args([
-        "pids", "command", "name", "interface", "demo", "demo_part",
+        "pids", "command", "name", "interface", "demo",
     ]))
 )]
 pub(crate) struct WhyArgs {
@@ -59,7 +59,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, conflicts_with = "every")]
     pub(super) demo: bool,
     // Role of a child process of the demo.
-    #[arg(long, hide = true, value_enum, value_name = "PART")]
+    #[arg(long, hide = true, requires = "demo", value_enum, value_name = "PART")]
     pub(super) demo_part: Option<Part>,
     /// Watch this long, e.g. 500ms or 10s (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
@@ -143,7 +143,7 @@ mod tests {
             &["x"],
             &["1", "--name", "nginx"],
             &["1", "--", "ls"],
-            &["1", "-t", "5"],
+            &["1", "-t", "5x"],
             &["1", "--line", "10"],
             &["1", "--with-command-line"],
             &["1", "--every", "1s", "--details"],

@@ -115,6 +115,7 @@ const OTHERS: &[Walk] = &[
         shown: &["--all"],
     },
     walk("profile", &["profile", "-o", "-", "-t", "300ms", "--", "sha256sum", "/dev/zero"]),
+    walk("diff", &["diff", "{profile}", "{profile}"]),
     walk("import", &["import", "{dump}", "--machine", "t1"]),
     walk("regions-again", &["regions", "{recorded}"]),
 ];
@@ -138,6 +139,7 @@ fn command_of(body: &Body) -> &'static str {
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
         Body::Profile(_) => "profile",
+        Body::ProfileDiff(_) => "diff",
     }
 }
 
@@ -227,7 +229,7 @@ fn counts_are_shown_again() {
     let folder = Folder::new();
     assert_shown_again(&folder, COUNTS);
     let refusal = refused(&["report", "--format", "rpistat", &regions::recorded(&folder)]);
-    assert!(refusal.contains("not a record of stat"), "{refusal}");
+    assert!(refusal.contains("needs a record of `linerate stat`"), "{refusal}");
 }
 
 #[test]

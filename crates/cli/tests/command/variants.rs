@@ -90,7 +90,10 @@ fn a_run_reports_kernel_shares_per_stage() {
     assert!((copy.bytes_per_call / mean - 1.0).abs() < 0.1, "{copy:?}, mean {mean}");
     let text = answered(0, &["run", &file, "--time", "300ms"]);
     assert!(text.contains("kernels of  worker  kernel") && text.contains("checksum"), "{text}");
-    assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
+    // Which variant is fastest, and by how much, depends on the machine.
+    let last: Vec<&str> = text.lines().rev().take(3).collect();
+    let advice = ["calls of this path", "time in kernel calls", "time of `selected`"];
+    assert!(advice.iter().any(|words| last.iter().any(|line| line.contains(words))), "{text}");
 }
 
 /// If the path file forces a variant, a tuning switches to other kernels only after measuring them.

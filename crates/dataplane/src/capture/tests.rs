@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the reader on hand-written files, in comparison with another reader, and on damaged
-//! files.
+//! Tests of the reader on hand-written and damaged files, compared with another reader.
 
 use super::*;
 use proptest::prelude::*;
@@ -135,8 +134,7 @@ fn pcap_files() -> Vec<Vec<u8>> {
     files
 }
 
-/// Returns a pcapng file of `FRAMES` in two sections with different byte orders, with every kind of
-/// block.
+/// Returns a pcapng file of `FRAMES` in sections of different byte orders, with all block types.
 fn pcapng_file(big: bool) -> Vec<u8> {
     let mut file = File::new(big);
     // Microseconds unless the interface says otherwise; the second interface uses nanoseconds.
@@ -244,8 +242,7 @@ fn damage_costs_no_more_than_it_hits() {
     let mut file = File::new(false);
     file.section().interface(1, 0, &[]).interface(105, 0, &[]);
     file.enhanced(0, 1, &[1; 20]);
-    // Three packets that cannot be delivered: a captured length beyond the block, an undescribed
-    // interface, another link type.
+    // Undeliverable: a captured length beyond the block, an undescribed interface or link type.
     let at = file.bytes.len();
     file.enhanced(0, 2, &[2; 20]).enhanced(7, 3, &[3; 20]).enhanced(1, 4, &[4; 20]);
     file.bytes[at + 20..at + 24].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -496,8 +493,7 @@ proptest! {
     }
 }
 
-/// Asserts that the packets do not overlap: together they are no longer than the file, apart from
-/// synthetic Ethernet headers.
+/// Asserts that the packets, without synthetic Ethernet headers, are no longer than the file.
 fn assert_within(capture: &Whole, file: &[u8]) {
     let bytes: usize = capture.packets.iter().map(|packet| packet.bytes.len()).sum();
     assert!(bytes <= file.len() + 14 * capture.framed as usize, "packets overlap");

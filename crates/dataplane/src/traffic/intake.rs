@@ -206,8 +206,7 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// Adds what the scan counted besides the delivered packets: unsupported, damaged, unreadable
-    /// and unselected ones.
+    /// Adds the scan's other counts: unsupported, damaged, unreadable and unselected packets.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

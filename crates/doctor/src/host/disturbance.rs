@@ -57,7 +57,7 @@ fn load(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "load",
             value,
-            "other programs ran during the last minute and disturb measurements",
+            "other programs ran during the last minute and may skew measurements",
             Some("ps -eo pcpu,pid,args --sort=-pcpu | head  # lists them".to_owned()),
         ),
         false => DATA_PLANE.good("load", value, "few other programs ran during the last minute"),

@@ -10,6 +10,7 @@ use linerate_record::kernels::{KernelsReport, State, Timing};
 use linerate_record::memory::MemoryReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::profile::ProfileReport;
+use linerate_record::profile_diff::ProfileDiffReport;
 use linerate_record::regions::RegionsReport;
 use linerate_record::run::RunReport;
 use linerate_record::stat::StatReport;
@@ -41,6 +42,7 @@ pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
         Body::Tcp(report) => of_tcp(report, &mut rows),
         Body::Why(report) => of_why(report, &mut rows),
         Body::Profile(report) => of_profile(report, &mut rows),
+        Body::ProfileDiff(report) => of_profile_diff(report, &mut rows),
     }
     if rows.is_empty() {
         return Err(CannotWrite("the record has no named figures; use --json".to_owned()));
@@ -147,6 +149,14 @@ fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
     }
     for class in &report.classes {
         rows.push(row("", class.class.name(), "class_share", &class.share));
+    }
+}
+
+fn of_profile_diff(report: &ProfileDiffReport, rows: &mut Vec<Row>) {
+    for function in &report.functions {
+        let cost = &function.cost;
+        let figures = [("old", &cost.old), ("new", &cost.new), ("change", &cost.change)];
+        rows.extend(figures.map(|(name, figure)| row("", &function.name, name, figure)));
     }
 }
 

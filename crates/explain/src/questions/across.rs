@@ -175,8 +175,8 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "the pipe is no reason: no core's strands saturate it; placement may help if they evict \
-         each other's L1 lines, which separate runs would show",
+        "the pipe is not the reason: no core's strands saturate it; placement may help if they \
+         evict each other's L1 lines, which separate runs would show",
     )
     .because(evidence)
 }
@@ -253,7 +253,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
             "counters do not separate polling from work; measure with idle strands parked, and \
-             with them polling: the truth is in between",
+             with them polling: the true figure is in between",
             MEASURE,
         );
     }

@@ -4,6 +4,7 @@
 //! that does not read, answers that it waits for.
 
 use super::facts::Facts;
+use super::losses;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::units::BitsPerSecond;
@@ -25,6 +26,7 @@ impl Doubt {
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     vanished(facts)
         .or_else(|| too_large(facts))
+        .or_else(|| dropped_elsewhere(facts))
         .or_else(|| resent(facts))
         .or_else(|| gaps(facts))
         .or_else(|| delayed_acknowledgements(facts))
@@ -41,19 +43,8 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
     /// The difference between counters that are read one after another is smaller.
     const SHARE: f64 = 0.01;
     const LEAST: u64 = 100;
-    /// Fragments are received one by one and delivered as one packet.
-    const LEAVE: [&str; 7] = [
-        "Ip.InDelivers",
-        "Ip.ForwDatagrams",
-        "Ip.InDiscards",
-        "Ip.InHdrErrors",
-        "Ip.InAddrErrors",
-        "Ip.InUnknownProtos",
-        "Ip.ReasmReqds",
-    ];
-    let received = facts.protocol("Ip.InReceives")?;
-    let left: u64 = LEAVE.iter().filter_map(|name| facts.protocol(name)).sum();
-    let lost = received.saturating_sub(left);
+    let vanished = losses::vanished(facts)?;
+    let (lost, received, left) = (vanished.lost(), vanished.received, vanished.left);
     if lost < LEAST || (lost as f64) < SHARE * received as f64 {
         return None;
     }
@@ -65,6 +56,29 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
         ),
         "Look for a rule that drops them (nft list ruleset, iptables -vnL); `sudo linerate why` \
          counts drops by reason",
+    )
+}
+
+/// Packets that queueing disciplines dropped in other network namespaces: whose packets they were
+/// is unknown.
+fn dropped_elsewhere(facts: &Facts<'_>) -> Option<Doubt> {
+    /// As for vanished packets.
+    const SHARE: f64 = 0.01;
+    const LEAST: u64 = 100;
+    let dropped = losses::dropped_for(facts, "QDISC_DROP")?;
+    let qdiscs = facts.observation.interfaces.iter().flat_map(|interface| &interface.qdiscs);
+    let here: u64 = qdiscs.map(|qdisc| qdisc.drops).sum();
+    let elsewhere = dropped.saturating_sub(here);
+    let packets = facts.packets().unwrap_or(0);
+    if elsewhere < LEAST || (elsewhere as f64) < SHARE * packets as f64 {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell whether the program lacks {elsewhere} packets that queueing disciplines \
+             of other network namespaces dropped, perhaps at its sender."
+        ),
+        "Look for drops and a rate limit at the sender: tc -s qdisc, in its network namespace",
     )
 }
 

@@ -18,10 +18,15 @@ pub enum GainModel {
     /// The thread recovers its waiting time and is preempted less often, so at best a packet costs
     /// half as much. At worst, its peers are the next limit.
     CpuToItself,
+    /// The peers move to idle CPUs, and the thread gets their time on its CPU; at worst, they are
+    /// the next limit at once.
+    PeersMove,
     /// The group gets the CPU time that its threads demand.
     CpusWanted,
     /// Lost packets are delivered, as far as the thread has time for them.
     LossRecovered(Measure),
+    /// The same, but the loss may be intended: perhaps nothing is gained.
+    LossPerhapsRecovered(Measure),
     /// This share of CPU time is saved (Amdahl), multiplied by a factor: lowest, most likely,
     /// highest. Factors above 1 include side effects: zeroing and TLB shootdowns of faulting pages,
     /// allocation of copy buffers, one wakeup per delayed packet.
@@ -72,8 +77,9 @@ impl GainModel {
             Self::CpuToItself => {
                 "time recovered over CPU time used, at 0.5 to 1 times the cost per packet"
             }
+            Self::PeersMove => "its peers' CPU time on the same CPU over its own",
             Self::CpusWanted => "CPU demand over CPUs used",
-            Self::LossRecovered(_) => {
+            Self::LossRecovered(_) | Self::LossPerhapsRecovered(_) => {
                 "packets lost over packets received, limited by idle CPU time"
             }
             Self::CostRemoved(..) => "share of the CPU time saved (Amdahl)",
@@ -114,6 +120,17 @@ impl GainModel {
                 let high = 100.0 * (2.0 * (1.0 + gain.high / 100.0) - 1.0);
                 Some(Estimate { low: SURE * gain.low, high, ..gain })
             }
+            Self::PeersMove => {
+                /// Each end becomes the limit of the other.
+                const LEAST: f64 = 0.1;
+                /// Packets that no longer wait are handled in larger batches.
+                const MOST: f64 = 2.0;
+                let thread = facts.thread(subject)?;
+                let own = Facts::on_cpu(thread).filter(|own| own.value > 0.0)?;
+                let peers = Measure::PeersHere.of(facts, subject)?;
+                let value = 100.0 * peers.value / own.value;
+                Some(Estimate { value, low: LEAST * value, high: MOST * value, ..peers })
+            }
             Self::CpusWanted => cpus_wanted(facts, subject),
             Self::LossRecovered(loss) => {
                 let lost = mapped(loss.of(facts, subject)?, returned);
@@ -121,6 +138,10 @@ impl GainModel {
                 // The rates of two runs differ by a tenth.
                 let (low, high) = (0.5 * lost.low, 1.2 * lost.high + 0.5);
                 Some(Estimate { low, high, ..lost }).map(|gain| mapped(gain, |p| p.min(room)))
+            }
+            Self::LossPerhapsRecovered(loss) => {
+                let gain = Self::LossRecovered(loss).uncapped(facts, subject)?;
+                Some(Estimate { low: 0.0, ..gain })
             }
             Self::CostRemoved(cost, [low, likely, high]) => {
                 let cost = cost.of(facts, subject)?;

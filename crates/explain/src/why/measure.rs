@@ -11,6 +11,7 @@ use self::counts::{
 };
 use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
+use super::losses::vanished;
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
@@ -35,6 +36,10 @@ pub enum Measure {
     MeanWait,
     /// Time waiting for a CPU while threads of other programs ran on it.
     OthersInstead,
+    /// CPU time of the program's peers on the thread's CPU, relative to the whole window.
+    PeersHere,
+    /// Idle time of the thread's CPU.
+    IdleHere,
     /// Waits for a CPU per second.
     WaitsPerSecond,
     /// Time throttled by a CPU quota.
@@ -119,6 +124,10 @@ pub enum Measure {
     RingLoss,
     /// Share of the program's packets dropped by a socket.
     SocketLoss,
+    /// Share of readings at which the socket's receive queue was not empty.
+    QueueWaits,
+    /// Packets dropped by firewall rules relative to the packets that reached IP.
+    FirewallLoss,
     /// Mean fill level of a socket's receive queue, relative to its size.
     QueueFull,
     /// Number of connections in an accept queue relative to the queue size, as the mean of the
@@ -369,6 +378,13 @@ impl Measure {
                 let drops = socket.drops?;
                 counted(drops, (drops + facts.packets()?).max(1) as f64)
             }
+            (Self::QueueWaits, Subject::Socket(socket)) => {
+                Some(sampled(socket.receive_queue_share?, Facts::readings(socket)?))
+            }
+            (Self::FirewallLoss, _) => {
+                let vanished = vanished(facts)?;
+                counted(vanished.by_firewall?, vanished.received as f64)
+            }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
                 // The last packet may exceed the buffer size.
@@ -428,6 +444,12 @@ impl Measure {
             }
             Self::CpuInterrupts => Some(share(cpu.interrupts)),
             Self::CpuUsed => Some(share(1.0 - cpu.idle)),
+            Self::IdleHere => Some(share(cpu.idle)),
+            Self::PeersHere => {
+                let peers = facts.observation.peers.iter();
+                let here = peers.filter(|peer| peer.cpu == Some(cpu.cpu));
+                Some(share(here.map(|peer| peer.cpus).sum::<f64>().min(1.0)))
+            }
             Self::FirewallOfUsed => {
                 let rules = facts.cpu_functions(cpu, Group::Firewall)?;
                 Some(rules.scale(1.0 / (1.0 - cpu.idle).max(0.1)))

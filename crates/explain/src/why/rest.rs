@@ -34,7 +34,7 @@ pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
-        gain: not_predicted("measuring with less overhead would show it"),
+        gain: not_predicted("a measurement with less overhead will show the real rate"),
         fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
         workaround: None,
         wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),

@@ -23,6 +23,8 @@ impl Measure {
             Self::OthersInstead => {
                 ("time waiting for a CPU while other programs ran on it", "ratio")
             }
+            Self::PeersHere => ("CPU time of its peers on the same CPU", "ratio"),
+            Self::IdleHere => ("idle time of its CPU", "ratio"),
             Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
             Self::Throttled => ("time throttled by a CPU quota", "ratio"),
             Self::ThrottledPeriods => ("quota periods with throttling", "ratio"),
@@ -86,6 +88,8 @@ impl Measure {
             Self::PacketRate => ("packet rate", "packets/s"),
             Self::RingLoss => ("packets lost in the program's receive ring", "ratio"),
             Self::SocketLoss => ("packets dropped by the socket", "ratio"),
+            Self::QueueWaits => ("readings at which the receive queue was not empty", "ratio"),
+            Self::FirewallLoss => ("packets dropped by firewall rules", "ratio"),
             Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
             Self::QueueFull => ("fill level of the socket's receive queue", "ratio"),

@@ -3,6 +3,7 @@
 
 use super::facts::{Facts, Subject};
 use super::functions::Group;
+use super::losses::vanished;
 use super::measure::Measure as M;
 use super::rules::{Bound, Rule};
 use super::waits::{Wait, longest_in};
@@ -44,6 +45,7 @@ pub(super) const NAMES: &[&str] = &[
     "ring",
     "lost",
     "card_lost",
+    "firewall_lost",
     "backlog_lost",
     "cost",
     "functions",
@@ -121,6 +123,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         }
         ("backlog_lost", Subject::Cpu(cpu)) => Some(cpu.backlog_dropped.to_string()),
         ("lost", _) => Some(facts.ring_loss()?.0.to_string()),
+        ("firewall_lost", _) => Some(vanished(facts)?.by_firewall?.to_string()),
         _ => None,
     }
 }
@@ -270,6 +273,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
     use Shown::{Bytes, Number, Percent};
     Some(match name {
         "waiting" => (M::Waiting, Percent),
+        "peers_here" => (M::PeersHere, Percent),
         "waits_per_s" => (M::WaitsPerSecond, Number),
         "throttled_periods" => (M::ThrottledPeriods, Percent),
         "stolen" => (M::Stolen, Percent),
@@ -282,6 +286,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "idle_cpus" => (M::IdleCpus, Number),
         "idle_elsewhere" => (M::IdleElsewhere, Percent),
         "lost_share" => (M::RingLoss, Percent),
+        "firewall_loss" => (M::FirewallLoss, Percent),
         "received_here" => (M::ReceivedHere, Percent),
         "cpu_interrupts" => (M::CpuInterrupts, Percent),
         "squeezed" => (M::SqueezedPerSecond, Number),

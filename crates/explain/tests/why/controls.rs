@@ -41,7 +41,7 @@ fn generator() -> Observation {
         sockets: vec![peer],
         packets: packets(1_000_000, 60_000_000),
         cpus: vec![cpu(0, 0.3, 0.7, 0.0), cpu(1, 0.1, 0.3, 0.05)],
-        peers: vec![PeerActivity { pid: 200, name: "sender".to_owned(), cpus: 0.97 }],
+        peers: vec![PeerActivity { pid: 200, name: "sender".to_owned(), cpus: 0.97, cpu: None }],
         ..observation(vec![sink])
     }
 }
@@ -70,6 +70,36 @@ pub(crate) const CONTROLS: &[Case] = &[
     ("n4 the generator is the limit", generator, GeneratorLimit),
     ("a web server with time left", web_server, NothingWrong),
 ];
+
+/// A server and its client, on one CPU or on two.
+fn server_with_its_client_on(client_cpu: u32) -> Observation {
+    let mut server = thread("server", 100, &[(User, 0.2), (Kernel, 0.35), (Asleep, 0.45)]);
+    server.ran_on = vec![1];
+    server.voluntary_switches = 100_000;
+    let peer = SocketCounts {
+        peer_pid: Some(200),
+        ..sender(1_000_000, TcpCounts { bytes_received: 1_000_000, ..TcpCounts::default() })
+    };
+    let (here, there) = if client_cpu == 1 { (0.98, 0.02) } else { (0.56, 0.45) };
+    let client =
+        PeerActivity { pid: 200, name: "client".to_owned(), cpus: 0.42, cpu: Some(client_cpu) };
+    Observation {
+        sockets: vec![peer],
+        packets: packets(50_000, 5_000_000),
+        cpus: vec![cpu(0, there, 0.0, 0.0), cpu(1, here, 0.01, 0.0)],
+        peers: vec![client],
+        ..observation(vec![server])
+    }
+}
+
+#[test]
+fn a_client_on_the_cpu_of_its_server_is_named() {
+    let finding = &explain(&server_with_its_client_on(1))[0];
+    assert_eq!(finding.cause, CpuContention, "{}", finding.sentence);
+    assert!(finding.sentence.contains("42 % of it"), "{}", finding.sentence);
+    let findings = explain(&server_with_its_client_on(0));
+    assert!(findings.iter().all(|finding| finding.cause != CpuContention), "{findings:?}");
+}
 
 #[test]
 fn a_cpu_full_of_other_work_is_not_the_generator() {

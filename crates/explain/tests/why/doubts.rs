@@ -2,11 +2,11 @@
 //! Programs with time left that are held up nevertheless: they are not reported as "nothing is
 //! wrong".
 
-use crate::example::{cpu, observation, packets, sender, socket, thread};
+use crate::example::{cpu, observation, packets, privileged, sender, socket, thread};
 use linerate_explain::why::explain;
-use linerate_record::why::Cause::{CannotTell, NothingWrong};
+use linerate_record::why::Cause::{CannotTell, FirewallDrop, NothingWrong};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
-use linerate_record::why::{Observation, SleepTime, SocketKind, TcpCounts};
+use linerate_record::why::{KernelEvent, Observation, SleepTime, SocketKind, TcpCounts};
 
 /// A UDP server at a tenth of its load.
 fn server(counts: &[(&str, u64)]) -> Observation {
@@ -38,6 +38,43 @@ fn packets_that_vanish_behind_ip_are_counted() {
     let counts =
         [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Ip.ForwDatagrams", 75_000)];
     assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
+}
+
+/// What root reads of a server for which the kernel drops packets for a reason, in any namespace.
+fn with_drops(seen: Observation, reason: &str, count: u64) -> Observation {
+    let drops = KernelEvent {
+        event: "skb:kfree_skb".to_owned(),
+        filter: Some(format!("reason {reason}")),
+        is_of_watched: false,
+        count,
+    };
+    Observation { events: vec![drops], ..privileged(seen) }
+}
+
+#[test]
+fn packets_dropped_by_the_firewall_are_named_for_root() {
+    let counts =
+        [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Udp.InDatagrams", 25_000)];
+    let seen = with_drops(server(&counts), "NETFILTER_DROP", 74_900);
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, FirewallDrop, "{}", finding.sentence);
+    assert!(finding.sentence.contains("74900 packets (75 % of those"), "{}", finding.sentence);
+    // The drops may be intended.
+    let gain = &finding.gain.percent;
+    assert_eq!((gain.low, gain.high.unwrap() > 290.0), (Some(0.0), true), "{gain:?}");
+    // Too few to explain what is missing here: they may be drops of another namespace.
+    assert_doubt(&with_drops(server(&counts), "NETFILTER_DROP", 30_000), "75000 packets");
+    // Without missing packets, the drops happened elsewhere.
+    let quiet = server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
+    let finding = &explain(&with_drops(quiet, "NETFILTER_DROP", 75_000))[0];
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+#[test]
+fn drops_of_a_limiter_in_another_namespace_are_not_nothing() {
+    let quiet = || server(&[("Ip.InReceives", 25_000), ("Ip.InDelivers", 25_000)]);
+    assert_doubt(&with_drops(quiet(), "QDISC_DROP", 60_000), "60000 packets that queueing");
+    assert_eq!(explain(&with_drops(quiet(), "QDISC_DROP", 50))[0].cause, NothingWrong);
 }
 
 #[test]

@@ -54,6 +54,37 @@ fn a_sleep_per_request_is_named() {
     assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);
 }
 
+/// A UDP receiver that sleeps after each packet, with a socket that drops three of four.
+fn sleeping_receiver() -> Observation {
+    let mut receiver = thread("receiver", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+    let sleep = |on: &str, share| SleepTime { on: on.to_owned(), share, object: None };
+    receiver.asleep_on = vec![sleep("clock_nanosleep", 0.89), sleep("recvfrom", 0.01)];
+    receiver.voluntary_switches = 10_000;
+    let full = SocketCounts {
+        receive_queue_mean: 200_000.0,
+        receive_queue_max: 212_992,
+        receive_queue_share: Some(1.0),
+        drops: Some(30_000),
+        ..socket(SocketKind::Udp, "0.0.0.0:53", None)
+    };
+    Observation {
+        sockets: vec![full],
+        packets: packets(10_000, 1_000_000),
+        ..observation(vec![receiver])
+    }
+}
+
+#[test]
+fn a_receiver_that_sleeps_per_packet_is_not_called_one_that_does_not_read() {
+    let findings = explain(&sleeping_receiver());
+    assert_eq!(findings[0].cause, TimerSleep, "{}", findings[0].sentence);
+    assert!(findings.iter().all(|finding| finding.cause != UnreadSocket));
+    // The offered load is four times what it reads.
+    let gain = &findings[0].gain.percent;
+    assert!(gain.low.unwrap() < 300.0 && gain.high.unwrap() > 300.0, "{gain:?}");
+    assert!(gain.high.unwrap() < 500.0, "{gain:?}");
+}
+
 #[test]
 fn a_program_that_looks_for_requests_now_and_then_is_not_held_up_by_its_timer() {
     let mut seen = server(SocketKind::Tcp, "clock_nanosleep", None, 0.88);

@@ -237,6 +237,18 @@ fn address(is_v6: bool, bytes: &[u8]) -> IpAddr {
     }
 }
 
+/// Swaps the local and the remote end of an `inet_diag_sockid`. For UDP, the kernel looks up the
+/// socket that would receive a packet with the addresses of the request, so that the source is the
+/// remote end.
+fn with_ends_swapped(id: &[u8; ID]) -> [u8; ID] {
+    let mut swapped = *id;
+    swapped[..2].copy_from_slice(&id[2..4]);
+    swapped[2..4].copy_from_slice(&id[..2]);
+    swapped[4..20].copy_from_slice(&id[20..36]);
+    swapped[20..36].copy_from_slice(&id[4..20]);
+    swapped
+}
+
 /// Builds `inet_diag_req_v2`.
 fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
@@ -269,13 +281,17 @@ impl Network {
         Ok(sockets)
     }
 
-    /// Returns the current state of a known TCP socket; `None` if the socket is gone, or if it is a
-    /// UDP socket, since the kernel looks those up differently.
+    /// Returns the current state of a known socket; `None` if the socket is gone or, for UDP, if
+    /// the kernel finds another socket at the same address (SO_REUSEPORT).
     ///
     /// # Errors
     /// The kernel does not answer.
     pub fn inet_socket(&self, seen: &InetSocket) -> Result<Option<InetSocket>, Error> {
-        let request = request(seen.local.is_ipv6(), seen.protocol, &seen.id);
+        let id = match seen.protocol {
+            InetProtocol::Tcp => seen.id,
+            InetProtocol::Udp => with_ends_swapped(&seen.id),
+        };
+        let request = request(seen.local.is_ipv6(), seen.protocol, &id);
         let mut found = None;
         let answer = get(&self.diag, BY_FAMILY, &request, |_, body| {
             found = InetSocket::decode(seen.protocol, body);

@@ -74,6 +74,8 @@ const LATE_NS: u64 = 3_000_000;
 const MAX_CLOCKS: usize = 64;
 
 impl Meter {
+    /// Finds the source of packet counts. The first [`read`](Self::read) begins the first slice.
+    ///
     /// # Errors
     ///
     /// There is no such interface.
@@ -88,7 +90,7 @@ impl Meter {
             (None, Some(&pid)) => of_program(root, pid, pids, &mut unread),
             _ => None,
         };
-        let mut meter = Self { source, clocks: BTreeMap::new(), readings: Vec::new(), unread };
+        let meter = Self { source, clocks: BTreeMap::new(), readings: Vec::new(), unread };
         if let Some(Source::Interface { pid, name }) = &meter.source {
             let links = links(root, *pid);
             if !links.iter().any(|(link, ..)| link == name) {
@@ -96,7 +98,6 @@ impl Meter {
                 return Err(ObserveError::NoSuchInterface { name, known: known.collect() });
             }
         }
-        meter.read(root);
         Ok(meter)
     }
 
@@ -126,7 +127,7 @@ impl Meter {
         }
     }
 
-    /// Reads the end of a slice.
+    /// Reads the beginning of the first slice, or the end of a slice.
     pub(super) fn read(&mut self, root: &Root) {
         let mut reading = Reading { at_ns: monotonic_ns(), ..Reading::default() };
         match &mut self.source {

@@ -116,6 +116,17 @@ fn any_names_and_any_number_of_regions_make_a_path_that_can_be_read() {
 }
 
 #[test]
+fn stages_of_equal_cost_beyond_the_limit_are_combined_not_dropped() {
+    let count = STAGES_MAX + 5;
+    let equal = (0..count).map(|n| region(&format!("r{n}"), 1, 10, 10, 1e4));
+    let sketch = drawn(equal.collect());
+    let (_, costs) = read(&sketch, None);
+    assert_eq!(costs.len(), STAGES_MAX);
+    let whole = count as f64 * 1e4 / 10.0 / GHZ;
+    assert!((sketch.ns_per_packet() / whole - 1.0).abs() < 1e-9, "{}", sketch.ns_per_packet());
+}
+
+#[test]
 fn what_is_no_measurement_of_packets_is_refused() {
     let none = sketch(&record(Vec::new()), "r", Known::default()).expect_err("no region");
     assert!(none.to_string().contains("no region"), "{none}");

@@ -50,6 +50,14 @@ fn assert_within(range: std::ops::RangeInclusive<f64>, coverage: f64) {
 }
 
 #[test]
+fn quantiles_of_equal_samples_are_the_sample() {
+    let sample = 192.555_223_880_597_03;
+    for q in 0..=1000 {
+        assert_eq!(quantile(&[sample; 41], f64::from(q) / 1000.0), Some(sample), "{q}");
+    }
+}
+
+#[test]
 fn quantiles_of_a_known_list() {
     let list = [4.0, 1.0, 3.0, 2.0];
     assert_eq!(median(&list), Some(2.5));

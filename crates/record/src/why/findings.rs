@@ -65,6 +65,8 @@ pub enum Cause {
     SocketBuffer,
     /// The program does not read a socket that receives packets.
     UnreadSocket,
+    /// A firewall rule drops packets.
+    FirewallDrop,
     /// The accept queue of a listening socket overflows.
     AcceptQueue,
     /// The receiver's window limits the sender.
@@ -125,7 +127,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of the published list.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -137,6 +139,7 @@ impl Cause {
         Self::RingOverflow,
         Self::SocketBuffer,
         Self::UnreadSocket,
+        Self::FirewallDrop,
         Self::AcceptQueue,
         Self::ReceiveWindow,
         Self::SlowReceiver,
@@ -181,6 +184,7 @@ impl Cause {
             Self::RingOverflow => "ring_overflow",
             Self::SocketBuffer => "socket_buffer",
             Self::UnreadSocket => "unread_socket",
+            Self::FirewallDrop => "firewall_drop",
             Self::AcceptQueue => "accept_queue",
             Self::ReceiveWindow => "receive_window",
             Self::SlowReceiver => "slow_receiver",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers about routines, machines, counts and imported profiles.
 
-use super::{claim, cut, share};
-use crate::value::{ABSENT, clean, interval, percent, reason, significant};
+use super::{claim, share};
+use crate::value::{ABSENT, clean, cut, interval, percent, reason, significant};
 use linerate_record::answers::{AnswerVerdict, AnswersReport};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::kernels::KernelsReport;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers about rates: bottleneck, gain from a change, line rate.
 
-use super::{cut, share};
-use crate::value::significant;
+use super::share;
+use crate::value::{cut, significant};
 use linerate_record::budget::BudgetReport;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;

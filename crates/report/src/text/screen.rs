@@ -29,6 +29,7 @@ pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Gly
         Body::Strands(report) => crate::strands(report, whole),
         Body::Why(report) => crate::why(report, Detail::Brief, whole),
         Body::Profile(report) => crate::profile(report, Detail::Screen, whole),
+        Body::ProfileDiff(report) => crate::profile_diff(report, Detail::Screen, whole),
     };
     let answer = headline::of(record);
     let answer = match answer.is_empty() {

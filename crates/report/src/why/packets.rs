@@ -89,7 +89,7 @@ fn went(row: &LedgerRow, detail: Detail) -> String {
     let mut losses: Vec<_> = row.losses.iter().collect();
     losses.sort_by_key(|loss| std::cmp::Reverse(loss.packets));
     parts.extend(losses.iter().take(shown).map(|loss| {
-        let of_nobody = if loss.whose == Whose::Nobody { " (not counted as lost)" } else { "" };
+        let of_nobody = if loss.whose == Whose::Nobody { " (not added to lost)" } else { "" };
         format!("{} {}: {}{of_nobody}", count(loss.packets), loss.reason, loss.counter)
     }));
     if parts.is_empty() {

@@ -61,7 +61,7 @@ fn head(state: ThreadState) -> &'static str {
         ThreadState::Polling => "polling\n%",
         ThreadState::Kernel => "kernel\n%",
         ThreadState::Interrupts => "irq\n%",
-        ThreadState::Waiting => "waiting\n%",
+        ThreadState::Waiting => "waits for\na CPU %",
         ThreadState::Throttled => "quota\n%",
         ThreadState::Stolen => "stolen\n%",
         ThreadState::Asleep => "asleep\n%",

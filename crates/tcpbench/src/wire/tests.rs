@@ -124,7 +124,7 @@ fn frames_without_payload_can_be_spared() {
 fn the_last_segment_is_described() {
     let mut wire = Wire::new(1500, Impairments::default(), true, 1);
     wire.keep_last();
-    assert!(wire.last().contains("none was sent"));
+    assert!(wire.last().contains("no segment was sent"));
     let port = wire.port(Side::Client);
     let frame = packet(port.pool, 60);
     port.sent.push_back(frame);

@@ -106,7 +106,7 @@ pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(Failure::new)?;
     let mut command = Command::new(program);
     let window = format!("{}ms", window.as_millis());
-    command.args(["why", "--demo-part", part.name(), "--time", &window]);
+    command.args(["why", "--demo", "--demo-part", part.name(), "--time", &window]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }

@@ -75,6 +75,29 @@ pub(super) const RULES: &[Rule] = &[
                    the rate stays the same",
         measure: "as root, the scheduler's tracepoints name what ran instead",
     },
+    // A client and its server that take turns on one CPU hardly wait for it.
+    Rule {
+        cause: Cause::CpuContention,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::PeersHere, 0.2, "a fifth of the CPU"),
+            at_most(M::IdleHere, 0.05, "100 %, within the error of kernel accounting"),
+            at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::Demand, 0.3, "below that, the thread has headroom"),
+            at_least(M::IdleElsewhere, 0.5, "half a CPU for the peers to move to"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
+        gain: GainModel::PeersMove,
+        then_limited_by: Some("its peers, or the thread's own work"),
+        sentence: "Thread {thread} shares CPU {cpu} with its peers on this machine, which take \
+                   {peers_here} of it, while another CPU is {idle_elsewhere} idle.",
+        fix: "Move the peers to another CPU (taskset -acp CPUS PID), or the thread (taskset -cp \
+              CPUS {tid})",
+        workaround: None,
+        wrong_if: "with CPU {cpu} to itself, the rate rises by less than 10 %",
+        measure: "the CPUs on which its peers run: ps -o pid,psr,comm -p PID",
+    },
     Rule {
         cause: Cause::ShortInterruptions,
         scope: Scope::Threads,

@@ -4,6 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::waits::Wait;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -92,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.5, "a busy thread already reads as fast as it can"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
+        explained_by: &[Cause::CpuQuota, Cause::TimerSleep],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("the offered load, or the thread that receives"),
         sentence: "{socket} is not being read: its receive queue stayed {queue_full} full, and \
@@ -102,6 +103,52 @@ pub(super) const RULES: &[Rule] = &[
         workaround: None,
         wrong_if: "Recv-Q of `ss -uan` is sometimes far below the buffer size",
         measure: "Recv-Q of `ss -uan`",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::SocketLoss, LOST, LOST_SOURCE),
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "otherwise the wait is not the limit"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "it does not wait for packets"),
+            at_least(M::QueueWaits, 0.5, "packets wait at every second reading or more often"),
+            at_least(M::SleepsPerPacket, 0.1, "a sleep per ten packets or fewer"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::LossRecovered(M::SocketLoss),
+        then_limited_by: Some("the offered load, or the thread that receives"),
+        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time, {sleeps_per_packet} \
+                   sleeps per packet, while packets wait in the receive queue of {socket}, which \
+                   dropped {drops}.",
+        fix: "Remove the sleep from the receive loop, or read every waiting packet before each \
+              sleep (strace -f -e nanosleep,clock_nanosleep -p {tid} shows each)",
+        workaround: Some("a larger SO_RCVBUF bridges bursts, but not a sleep per packet"),
+        wrong_if: "without the sleep, or with half of it, the loss stays the same",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::FirewallDrop,
+        scope: Scope::Program,
+        conditions: &[at_least(
+            M::FirewallLoss,
+            0.01,
+            "counters read one after another differ by less",
+        )],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossPerhapsRecovered(M::FirewallLoss),
+        then_limited_by: Some("the offered load"),
+        sentence: "Firewall rules dropped {firewall_lost} packets ({firewall_loss} of those that \
+                   reached IP) in the network namespace of {program}.",
+        fix: "Find the rule whose counter grows (nft list ruleset; iptables -vnL) and accept the \
+              packets that {program} should get",
+        workaround: Some(
+            "if the drops are intended, drop earlier: an nft ingress chain or XDP costs less per \
+             packet",
+        ),
+        wrong_if: "with the rule removed, Ip.InReceives and Ip.InDelivers (nstat) still differ",
+        measure: "skb:kfree_skb by reason, as root",
     },
     Rule {
         cause: Cause::AcceptQueue,

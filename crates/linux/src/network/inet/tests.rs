@@ -73,8 +73,16 @@ fn an_own_socket_is_found_and_found_again() {
     assert!(again.is_listening && again.tcp.is_none());
     let sockets = network.inet_sockets(InetProtocol::Udp, false).unwrap();
     let address = udp.local_addr().unwrap();
-    let memory = sockets.iter().find(|socket| socket.local == address).unwrap().memory;
+    let listed = sockets.iter().find(|socket| socket.local == address).unwrap();
+    let memory = listed.memory;
     assert!(memory.is_some_and(|memory| memory.drops == 0 && memory.receive_buffer > 0));
+    // Datagrams that wait show in the socket found by its address.
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0; 100], address).unwrap();
+    let found = network.inet_socket(listed).unwrap().unwrap();
+    assert_eq!((found.inode, found.local), (listed.inode, address));
+    assert!(found.receive_queue >= 100, "{found:?}");
+    drop(udp);
+    assert_eq!(network.inet_socket(listed).unwrap(), None);
     drop(own);
     assert_eq!(network.inet_socket(socket).unwrap(), None);
 }

@@ -82,8 +82,9 @@ pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
     let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;
     let seal = path.with_extension("seal");
-    let sealed = fs::read_to_string(&seal)
-        .map_err(|error| damaged(format!("cannot read its seal {}: {error}", seal.display())))?;
+    let sealed = fs::read_to_string(&seal).map_err(|error| {
+        damaged(format!("cannot read its checksum file {}: {error}", seal.display()))
+    })?;
     let found = format!("{:016x}", fnv1a(&bytes));
     match sealed.trim() == found {
         true => Ok(bytes),

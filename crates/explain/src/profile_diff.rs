@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares two profiles: which functions cost more or less, beyond the noise of sampling.
+//!
+//! For each function, the change is its cost in the later profile minus that in the earlier one.
+//! The two profiles are independent, so their errors add in quadrature. With intervals of 95 %
+//! confidence, one function in twenty would seem to change by chance. The intervals are therefore
+//! widened until those of all `m` compared functions hold together (Bonferroni): each misses with a
+//! probability of at most `0.05 / m`. For a normal variable `Z`, `P(|Z| > z) <= exp(-z^2 / 2)`, so
+//! that `z = sqrt(2 ln(m / 0.05))` suffices; the recorded intervals have `z = 1.96`.
+//!
+//! ```text
+//! unit = ns per packet if both profiles have it, else share of samples
+//! for each function with LEAST samples or more in both profiles together:
+//!     change = new + (-old), errors in quadrature, times z / 1.96
+//!     verdict = more or less if the whole interval is on one side of 0
+//! ```
+
+use linerate_record::profile::{FunctionCost, ProfileReport};
+use linerate_record::profile_diff::{
+    ChangeVerdict, ComparedProfile, CostChange, CostUnit, FunctionChange, ProfileDiffReport,
+};
+use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// Minimum number of samples of a function, in both profiles together: below it, no change could
+/// be recognized, and each function compared widens the intervals of the others.
+const LEAST: u64 = 20;
+
+/// Half the width of a 95 % interval, in standard errors.
+const Z: f64 = 1.96;
+
+/// Method of each change.
+const METHOD: &str = "difference of two profiles, errors in quadrature, widened for all functions";
+
+/// Name of all functions of a file that have no names. Their addresses differ between builds.
+const NAMELESS: &str = "[without names]";
+
+/// A function in both profiles.
+#[derive(Default)]
+struct Pair<'a> {
+    old: Vec<&'a FunctionCost>,
+    new: Vec<&'a FunctionCost>,
+}
+
+/// Compares two profiles.
+pub fn profile_diff(old: &ProfileReport, new: &ProfileReport) -> ProfileDiffReport {
+    let unit = match has_costs(old) && has_costs(new) {
+        true => CostUnit::NsPerPacket,
+        false => CostUnit::ShareOfSamples,
+    };
+    let pairs = pairs(old, new);
+    let samples = |all: &[&FunctionCost]| all.iter().map(|one| one.samples).sum::<u64>();
+    let is_compared = |pair: &Pair<'_>| samples(&pair.old) + samples(&pair.new) >= LEAST;
+    let compared = pairs.values().filter(|pair| is_compared(pair)).count();
+    let wider = (2.0 * (compared.max(1) as f64 / (1.0 - CONFIDENCE)).ln()).sqrt() / Z;
+    let tier = old.tier().max(new.tier());
+    let mut functions: Vec<FunctionChange> = pairs
+        .iter()
+        .filter(|(_, pair)| is_compared(pair))
+        .map(|((name, module), pair)| {
+            let costs = [(old, &pair.old), (new, &pair.new)].map(|(of, all)| cost(of, all, unit));
+            FunctionChange {
+                name: name.clone(),
+                module: module.clone(),
+                class: pair
+                    .new
+                    .iter()
+                    .chain(&pair.old)
+                    .next()
+                    .map_or(linerate_record::profile::CostClass::Program, |function| {
+                        function.class
+                    }),
+                samples: [samples(&pair.old), samples(&pair.new)],
+                cost: change(costs, wider, unit, tier),
+            }
+        })
+        .collect();
+    let size = |one: &FunctionChange| one.cost.change.as_number().unwrap_or(0.0).abs();
+    let is_open = |one: &FunctionChange| one.cost.verdict == ChangeVerdict::CannotTell;
+    functions.sort_by(|a, b| {
+        is_open(a).cmp(&is_open(b)).then(size(b).total_cmp(&size(a))).then(a.name.cmp(&b.name))
+    });
+    ProfileDiffReport {
+        old: compared_profile(old),
+        new: compared_profile(new),
+        unit,
+        total: change([total(old, unit), total(new, unit)], 1.0, unit, tier),
+        functions,
+        functions_left_out: (pairs.len() - compared) as u64,
+    }
+}
+
+/// Whether a profile has costs per packet.
+fn has_costs(report: &ProfileReport) -> bool {
+    let has_packets = report.packets.as_ref().is_some_and(|packets| packets.packets > 0);
+    let mut sampled = report.functions.iter().filter(|function| function.samples > 0);
+    has_packets && sampled.all(|function| function.ns_per_packet.as_number().is_some())
+}
+
+/// The functions of both profiles by name and file. Builds of a program in different folders are
+/// the same file.
+fn pairs<'a>(
+    old: &'a ProfileReport,
+    new: &'a ProfileReport,
+) -> BTreeMap<(String, String), Pair<'a>> {
+    let mut pairs: BTreeMap<(String, String), Pair<'a>> = BTreeMap::new();
+    for function in old.functions.iter().filter(|function| function.samples > 0) {
+        pairs.entry(key(function)).or_default().old.push(function);
+    }
+    for function in new.functions.iter().filter(|function| function.samples > 0) {
+        pairs.entry(key(function)).or_default().new.push(function);
+    }
+    pairs
+}
+
+fn key(function: &FunctionCost) -> (String, String) {
+    let module = function.module.rsplit('/').next().unwrap_or_default();
+    let address = function.name.rsplit_once("+0x").map(|(_, address)| address);
+    let is_nameless = address.is_some_and(|text| u64::from_str_radix(text, 16).is_ok());
+    let name = if is_nameless { NAMELESS } else { &function.name };
+    (name.to_owned(), module.to_owned())
+}
+
+/// Cost of functions that count as one. Their errors may be correlated, so they are added.
+fn cost(report: &ProfileReport, functions: &[&FunctionCost], unit: CostUnit) -> Estimate {
+    let of = |function: &&FunctionCost| match unit {
+        CostUnit::NsPerPacket => function.ns_per_packet.estimate(),
+        CostUnit::ShareOfSamples => function.share.estimate(),
+    };
+    let none = Estimate { high: unseen(report, unit), ..Estimate::exactly(0.0) };
+    functions.iter().filter_map(of).reduce(Estimate::plus).unwrap_or(none)
+}
+
+/// Upper end of the cost of a function without samples: with a share of 3 / n, n samples would miss
+/// it in 5 % of all profiles.
+fn unseen(report: &ProfileReport, unit: CostUnit) -> f64 {
+    let share = 3.0 / report.samples.max(1) as f64;
+    match unit {
+        CostUnit::NsPerPacket => share * total(report, unit).value,
+        CostUnit::ShareOfSamples => share,
+    }
+}
+
+/// Cost of all functions together. Packets and CPU time are counted, not sampled.
+fn total(report: &ProfileReport, unit: CostUnit) -> Estimate {
+    let packets = report.packets.as_ref().map_or(1, |packets| packets.packets.max(1));
+    match unit {
+        CostUnit::NsPerPacket => Estimate::exactly(report.cpu_s * 1e9 / packets as f64),
+        CostUnit::ShareOfSamples => Estimate::exactly(1.0),
+    }
+}
+
+fn change([old, new]: [Estimate; 2], wider: f64, unit: CostUnit, tier: Tier) -> CostChange {
+    let less = Estimate { value: -old.value, low: -old.high, high: -old.low, ..old };
+    let narrow = new.plus_independent(less);
+    let change = Estimate {
+        low: narrow.value - wider * (narrow.value - narrow.low),
+        high: narrow.value + wider * (narrow.high - narrow.value),
+        ..narrow
+    };
+    let verdict = match (change.low, change.high) {
+        (low, _) if low > 0.0 => ChangeVerdict::More,
+        (_, high) if high < 0.0 => ChangeVerdict::Less,
+        _ => ChangeVerdict::CannotTell,
+    };
+    let figure = |estimate, method| Figure::number(unit.name(), estimate, tier, method);
+    CostChange {
+        old: figure(old, "samples of the earlier profile"),
+        new: figure(new, "samples of the later profile"),
+        change: figure(change, METHOD),
+        verdict,
+    }
+}
+
+fn compared_profile(report: &ProfileReport) -> ComparedProfile {
+    ComparedProfile {
+        program: report.sampled.name.clone(),
+        samples: report.samples,
+        cpu_s: report.cpu_s,
+        packets: report.packets.as_ref().map(|packets| packets.packets),
+    }
+}
