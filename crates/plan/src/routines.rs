@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the routines in a `kernels` record that are so much faster than the selected routine that
-//! they are worth selecting by name.
+//! Finds the routines in a `kernels` record that beat the selected routine by enough to be worth
+//! selecting by name.
 //!
 //! ```text
 //! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound

@@ -51,7 +51,7 @@ pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
     /// Speed-up of each candidate over the baseline; `None` if they have no round in common. With
-    /// fewer than 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
+    /// fewer than 6 common rounds, the interval is unbounded, and the candidate cannot be chosen.
     pub speedups: Vec<Option<Estimate>>,
 }
 
